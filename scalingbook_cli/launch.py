@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ import click
 from scalingbook_cli import launch_tables, parameter_types, plan, reading, serve
 from scalingbook_cli.answer import Answer, answer_command
 from scalingbook_lib import inference, launch, training
-from scalingbook_lib.calibrated.memory_margin import memory_margin
 from scalingbook_lib.inference import POLICIES, Serving
 from scalingbook_lib.launch import (
     Given,
@@ -23,6 +23,7 @@ from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan, TrainingStep
 
+_ANY_MEMORY = -1e9  # the share by which a plan may exceed the HBM: changes are judged by time first
 _SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".txt", ".cmd", ".yml", ".yaml", ".toml", ".json")
 
 
@@ -60,7 +61,10 @@ _SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".txt", ".cmd", ".yml", ".yaml
     help="Serving: mean tokens per decode step with the drafts of the command.",
 )
 @click.option(
-    "--launcher", type=click.Choice(tuple(launch.LAUNCHERS)), help="The framework, if it is not recognized."
+    "--launcher",
+    type=click.Choice(tuple(launch.LAUNCHERS)),
+    metavar="NAME",
+    help=f"The framework, if it is not recognized: {', '.join(launch.LAUNCHERS)}.",
 )
 @parameter_types.option_with_default(
     "--efficiency",
@@ -159,19 +163,19 @@ class TrainingAnswer:
         fixed = {f.name: getattr(one.plan, f.name) for f in fields(Plan)}
         found = asked.one(fixed)
         told = launch_tables.account_values(one) | asked.values | found.values
-        listed = launch_tables.launch_tables(one)
         if found.step is None:
+            listed = launch_tables.launch_tables(one)
             return Answer(summary=found.refusal, tables=listed, values=told, refused=True)
+        fits = found.step.memory.total <= one.machine.chip.hbm_bytes
+        binds = f"{found.step.bottleneck}: {found.step.remedy}"
         efficiency = reading.efficiency(self.efficiency)
         factor = plan.band_factor(asked, efficiency, one.plan.compute)
         better = changes.training(one, found.step, self._judge(asked))
-        summary = plan.summary_lines(found.step, factor, found.confidence)
-        first, time, memory = summary
         return Answer(
-            summary="\n".join((first, f"{time}; bound by {found.step.bottleneck}", memory)),
+            summary="\n".join(plan.summary_lines(found.step, factor, found.confidence)),
             tables=(
-                *listed,
-                *launch_tables.training_changes(better),
+                *launch_tables.launch_tables(one, binds),
+                *launch_tables.training_changes(better, fits),
                 *found.tables,
                 *plan.plan_tables.tables(found.step, None, None),
             ),
@@ -196,12 +200,12 @@ class TrainingAnswer:
             fixed={"compute": one.plan.compute},
         )
 
-    def _judge(self, asked: plan.PlanRequest) -> Any:
-        left = -memory_margin(asked.machine.chip).error
+    def _judge(self, asked: plan.PlanRequest) -> Callable[[Plan], TrainingStep | None]:
+        """The step of another plan for the same question, whatever it holds; None where it cannot be."""
 
         def judged(other: Plan) -> TrainingStep | None:
             how: dict[str, Any] = {"batch": asked.batch, "T": asked.T}
-            if training.feasible(asked.model, asked.machine, other, **how, headroom=left):
+            if training.feasible(asked.model, asked.machine, other, **how, headroom=_ANY_MEMORY):
                 return None
             try:
                 return training.step(asked.model, asked.machine, other, **how, efficiency=asked.efficiency)
@@ -230,22 +234,18 @@ class ServingAnswer:
         asked = self._request(one)
         found = asked.one(one.layout)
         told = launch_tables.account_values(one)
-        listed = launch_tables.launch_tables(one)
         now = self._serving(one)
+        binds = f"{now.step.bottleneck}: {now.step.remedy}" if now else ""
         better = () if now is None else changes.serving(one, now, self._serving)
         return replace(
             found,
-            summary=self._bound(found, now),
-            tables=(*listed, *launch_tables.serving_changes(better), *found.tables),
+            tables=(
+                *launch_tables.launch_tables(one, binds),
+                *launch_tables.serving_changes(better),
+                *found.tables,
+            ),
             values={**told, **found.values, "changes": launch_tables.serving_change_values(better)},
         )
-
-    def _bound(self, found: Answer, now: Serving | None) -> str:
-        """The summary, with what binds the decode step."""
-        if now is None:
-            return found.summary
-        layout, latency, memory = found.summary.split("\n")
-        return "\n".join((layout, latency, f"{memory}; decode is bound by {now.step.bottleneck}"))
 
     def _request(self, one: ServingLaunch) -> serve.ServeRequest:
         """The same question for any launch of the same model and chips."""

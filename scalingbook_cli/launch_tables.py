@@ -11,14 +11,14 @@ from scalingbook_lib.units import count, percent, si
 type Launch = TrainingLaunch | ServingLaunch
 
 
-def launch_tables(one: Launch) -> tuple[TextTable, ...]:
+def launch_tables(one: Launch, binds: str = "") -> tuple[TextTable, ...]:
     """The launch, its flags that were used, the assumptions, and the flags that were not used."""
     account = one.account
-    found = [_launch(one), _used(account), _assumed(account), _unused(account), _unknown(account)]
+    found = [_launch(one, binds), _used(account), _assumed(account), _unused(account), _unknown(account)]
     return tuple(each for each in found if each.rows)
 
 
-def _launch(one: Launch) -> TextTable:
+def _launch(one: Launch, binds: str) -> TextTable:
     rows = [("model", one.model.name), ("machine", one.machine.name)]
     if isinstance(one, TrainingLaunch):
         plan = one.plan
@@ -38,6 +38,8 @@ def _launch(one: Launch) -> TextTable:
             ("memory fraction", f"{one.fraction:g} of {one.rule.of}"),
             ("dtypes", _serving_dtypes(one)),
         ]
+    if binds:
+        rows.append(("bound by", binds))
     title = f"{table(one.launcher).name} launch"
     return TextTable(title, ("", ""), tuple(row for row in rows if row[0]), words=(0, 1))
 
@@ -92,7 +94,7 @@ def _no_change(what: str) -> TextTable:
     return TextTable("Changes that would help most", ("",), ((told,),))
 
 
-def training_changes(found: Sequence[Change]) -> tuple[TextTable, ...]:
+def training_changes(found: Sequence[Change], fits: bool) -> tuple[TextTable, ...]:
     """The changes, their step time and memory; what one would write for them."""
     if not found:
         return (_no_change("step time"),)
@@ -103,7 +105,9 @@ def training_changes(found: Sequence[Change]) -> tuple[TextTable, ...]:
         numbers = si(step.total_s, "s"), f"{-one.gain:+.0%}", si(step.memory.total, "B")
         rows.append((one.what, flags, *numbers))
     columns = ("change", "flags", "step time", "", "memory")
-    return (TextTable("Changes that would help most", columns, tuple(rows), words=(0, 1)),)
+    title = "Changes that would help most" if fits else "Changes that would make it fit, or nearly"
+    shown = TextTable(title, columns, tuple(rows), words=(0, 1))
+    return (shown if any(one.flags for one in found) else shown.without("flags"),)
 
 
 def training_change_values(found: Sequence[Change]) -> list[dict[str, object]]:

@@ -77,7 +77,6 @@ def batch_of(r: Reading, given: Given, ranks: int) -> tuple[int, int]:
     """The sequences of a step, and those of a microbatch."""
     micro = r.maybe("microbatch") or (r.whole("microbatch_arg") if r.given("microbatch_arg") else None)
     steps = r.maybe("accumulation") if r.given("accumulation") else None
-    steps = steps or (r.whole("accumulation_arg") if r.given("accumulation_arg") else None)
     total = given.batch or r.maybe("global_batch")
     if micro is None and total is None:
         raise LaunchError(

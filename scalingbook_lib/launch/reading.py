@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from scalingbook_lib.launch.flags import Flag, Table, canonical, meanings
 from scalingbook_lib.launch.settings import LaunchError, Setting
 
-_SILENT = {"1", "-1", "0", "false", "none", "None", "", "remat"}
+_SILENT = {"1", "-1", "0", "false", "none", "None", "", "remat", "auto"}
 """Defaults that are not worth a line: degrees of 1, and what is off."""
 
 

@@ -21,6 +21,7 @@ from scalingbook_lib.launch.settings import MOST_CHARACTERS, LaunchError
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)([A-Za-z_][A-Za-z0-9_]*)\1")
+_DUPLICATED = re.compile(r">&[ \t]*(\d+|-)")  # 2>&1
 _KEYWORDS = ("then", "do", "{", "}", "(", ")", "!", "time", "exec", "sudo", "nohup", "command")
 _PREFIXES = ("export", "declare", "local", "readonly", "set")
 _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -313,6 +314,9 @@ class _Scanner:
         if "".join(self.chars) in ("1", "2", "&"):
             self.chars, self.origins, self.open = [], [], False
         self._end_word()
+        if match := _DUPLICATED.match(self.text, self.at):
+            self.at = match.end()
+            return
         while self.at < len(self.text) and self.text[self.at] in "<>&|":
             self.at += 1
         if sign == ">":

@@ -58,15 +58,13 @@ def chips_of(given: Given, counted: int | None, what: str, reading: Reading) -> 
     """The machine: as given, or the given chip in the number that the command says."""
     machine = given.machine
     if machine is None:
-        number = f"starts {counted:,} {what}" if counted else f"does not say how many {what} it runs on"
-        size = counted or 64
-        raise LaunchError(
-            f"the command {number} and not on which chip; add --machine, as in --machine h100:{size}"
-        )
+        said = f"starts {counted:,} {what} and does not say which" if counted else ""
+        said = said or f"does not say on how many {what} it runs, or on which"
+        raise LaunchError(f"the command {said}; add --machine, as in --machine h100:{counted or 64}")
     if isinstance(machine, Chip):
         if counted is None:
             raise LaunchError(
-                f"the command does not say how many {what} it runs on; write the number in --machine, as in "
+                f"the command does not say on how many {what} it runs; write the number in --machine, as in "
                 f"--machine {machine.name.lower().replace(' ', '-')}:64"
             )
         return of_size(machine, counted)

@@ -15,7 +15,18 @@ from tools.testing import scope
 QUIET = repeatable.examples(
     150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
-COMMANDS = ["model", "roofline", "collective", "plan", "serve", "score", "conform", "chips", "completion"]
+COMMANDS = [
+    "model",
+    "roofline",
+    "collective",
+    "plan",
+    "serve",
+    "launch",
+    "score",
+    "conform",
+    "chips",
+    "completion",
+]
 MODELS = st.sampled_from(
     ["llama-3-8b", "deepseek-v3", "gemma-3-27b", "qwen3-next-80b-a3b", "gpt-oss-20b", "phi-2"]
 )

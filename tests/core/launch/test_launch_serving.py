@@ -1,4 +1,4 @@
-"""What each server means by its words: groups and replicas, caps and load, a fraction of the card or of the rest."""
+"""What each server means by its words: groups and replicas, caps and load, and three memory fractions."""
 
 import pytest
 
@@ -78,12 +78,14 @@ def test_experts_of_tensorrt_llm_are_inside_tp():
 def test_the_file_of_tensorrt_llm_overrides_the_command_and_that_of_vllm_does_not():
     pytest.importorskip("yaml")
     text = (
-        "cat > a.yml <<EOF\nkv_cache_config:\n  free_gpu_memory_fraction: 0.5\nenable_attention_dp: true\nEOF\n"
+        "cat > a.yml <<EOF\n"
+        "kv_cache_config:\n  free_gpu_memory_fraction: 0.5\nenable_attention_dp: true\nEOF\n"
         f"trtllm-serve {V3} --tp_size 8 --kv_cache_free_gpu_memory_fraction 0.9 --extra_llm_api_options a.yml"
     )
     one = read(text, chips.H200)
     assert (one.fraction, one.layout.attention_dp) == (0.5, 8)
-    text = f"cat > a.yml <<EOF\nmax-num-seqs: 7\nkv-cache-dtype: fp8\nEOF\nvllm serve {LLAMA} -tp 4 --config a.yml"
+    text = "cat > a.yml <<EOF\nmax-num-seqs: 7\nkv-cache-dtype: fp8\nEOF\n"
+    text += f"vllm serve {LLAMA} -tp 4 --config a.yml"
     assert (read(text).max_sequences, read(text).layout.kv) == (7, FP8)
     assert read(f"{text} --max-num-seqs 9").max_sequences == 9
 
@@ -91,7 +93,8 @@ def test_the_file_of_tensorrt_llm_overrides_the_command_and_that_of_vllm_does_no
 def test_a_file_that_is_not_there_is_said():
     one = read(f"trtllm-serve {LLAMA} --tp_size 4 --extra_llm_api_options missing.yml")
     assert one.account.assumed[0] == (
-        "The file missing.yml is not here, and its settings override the command line; its settings are not read."
+        "The file missing.yml is not here, and its settings override the command line; "
+        "its settings are not read."
     )
 
 
@@ -130,7 +133,8 @@ def test_the_experts_of_gpt_oss_are_stored_in_mxfp4():
 
 
 def test_drafts_count_only_with_an_acceptance_length():
-    text = 'vllm serve openai/gpt-oss-120b --speculative-config \'{"num_speculative_tokens": 3, "method": "eagle3"}\''
+    drafts = '{"num_speculative_tokens": 3, "method": "eagle3"}'
+    text = f"vllm serve openai/gpt-oss-120b --speculative-config '{drafts}'"
     one = read(text)
     assert (one.drafts, [each.flag for each in one.account.unused]) == (
         0, ["--speculative-config.num_speculative_tokens"],

@@ -1,4 +1,4 @@
-"""What each training framework means by its words: the degrees, the batch, ZeRO, rematerialization, dtypes."""
+"""What each training framework means by its words: degrees, batch, ZeRO, rematerialization, dtypes."""
 
 import json
 from fractions import Fraction
@@ -132,7 +132,8 @@ def test_the_dtypes_of_megatron():
 
 def test_a_model_may_be_given_by_its_shape():
     flags = (
-        "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --group-query-attention --num-query-groups 2 "
+        "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --group-query-attention "
+        "--num-query-groups 2 "
         "--swiglu --ffn-hidden-size 1536 --vocab-size 1000 --untie-embeddings-and-output-weights "
         "--tensor-model-parallel-size 2"
     )
@@ -144,7 +145,8 @@ def test_a_model_may_be_given_by_its_shape():
 
 def test_flags_of_bridge_are_those_of_the_dataclasses():
     text = (
-        "torchrun --nproc_per_node 8 --nnodes 8 run.py model.tensor_model_parallel_size=2 model.seq_length=4096 "
+        "torchrun --nproc_per_node 8 --nnodes 8 run.py model.tensor_model_parallel_size=2 "
+        "model.seq_length=4096 "
         "train.micro_batch_size=1 train.global_batch_size=64 mixed_precision=bf16_with_mxfp8_mixed"
     )
     one = launch.read(text, Given(model=SMALL, machine=chips.H100))
