@@ -12,6 +12,7 @@ import click
 from scalingbook_cli import launch_tables, parameter_types, plan, reading, serve
 from scalingbook_cli.answer import Answer, answer_command
 from scalingbook_lib import inference, launch, training
+from scalingbook_lib.calibrated.memory_margin import memory_margin
 from scalingbook_lib.inference import POLICIES, Serving
 from scalingbook_lib.launch import (
     Given,
@@ -170,12 +171,13 @@ class TrainingAnswer:
         binds = f"{found.step.bottleneck}: {found.step.remedy}"
         efficiency = reading.efficiency(self.efficiency)
         factor = plan.band_factor(asked, efficiency, one.plan.compute)
-        better = changes.training(one, found.step, self._judge(asked))
+        left = memory_margin(one.machine.chip).headroom
+        better = changes.training(one, found.step, self._judge(asked), headroom=left)
         return Answer(
             summary="\n".join(plan.summary_lines(found.step, factor, found.confidence)),
             tables=(
                 *launch_tables.launch_tables(one, binds),
-                *launch_tables.training_changes(better, fits),
+                *launch_tables.training_changes(better, fits, one.launcher),
                 *found.tables,
                 *plan.plan_tables.tables(found.step, None, None),
             ),
@@ -241,7 +243,7 @@ class ServingAnswer:
             found,
             tables=(
                 *launch_tables.launch_tables(one, binds),
-                *launch_tables.serving_changes(better),
+                *launch_tables.serving_changes(better, one.launcher),
                 *found.tables,
             ),
             values={**told, **found.values, "changes": launch_tables.serving_change_values(better)},

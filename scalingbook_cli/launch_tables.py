@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scalingbook_cli.answer import TextTable
-from scalingbook_lib.launch import Account, ServingLaunch, TrainingLaunch, table
+from scalingbook_lib.launch import Account, ServingLaunch, TrainingLaunch, emit, table
 from scalingbook_lib.launch.changes import LEAST_GAIN, Change, ServingChange
 from scalingbook_lib.launch.emit import Emission
 from scalingbook_lib.units import count, percent, si
@@ -89,15 +89,19 @@ def _short(text: str) -> str:
     return text if len(text) <= 24 else f"{text[:21]}..."
 
 
-def _no_change(what: str) -> TextTable:
+def _no_change(what: str, launcher: str) -> TextTable:
     told = f"No single change of the launch is predicted to improve the {what} by {percent(LEAST_GAIN)}."
-    return TextTable("Changes that would help most", ("",), ((told,),))
+    rows = [(told,)]
+    for command, known in (("plan", emit.TRAINING), ("serve", emit.SERVING)):
+        if launcher in known:
+            rows.append((f"`scalingbook {command} ... --emit {launcher}` searches all of them.",))
+    return TextTable("Changes that would help most", ("",), tuple(rows))
 
 
-def training_changes(found: Sequence[Change], fits: bool) -> tuple[TextTable, ...]:
+def training_changes(found: Sequence[Change], fits: bool, launcher: str) -> tuple[TextTable, ...]:
     """The changes, their step time and memory; what one would write for them."""
     if not found:
-        return (_no_change("step time"),)
+        return (_no_change("step time", launcher),)
     rows = []
     for one in found:
         flags = "\n".join(one.flags)
@@ -124,10 +128,10 @@ def training_change_values(found: Sequence[Change]) -> list[dict[str, object]]:
     ]
 
 
-def serving_changes(found: Sequence[ServingChange]) -> tuple[TextTable, ...]:
+def serving_changes(found: Sequence[ServingChange], launcher: str) -> tuple[TextTable, ...]:
     """The changes, with what they do to throughput and latency."""
     if not found:
-        return (_no_change("throughput or the ITL"),)
+        return (_no_change("throughput or the ITL", launcher),)
     rows = []
     for one in found:
         rate = si(one.launch.replicas * one.served.tokens_per_s, "tokens/s")

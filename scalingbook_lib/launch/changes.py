@@ -67,14 +67,21 @@ class ServingChange:
 
 
 def training(
-    launch: TrainingLaunch, now: TrainingStep, judge: Callable[[Plan], TrainingStep | None], most: int = 2
+    launch: TrainingLaunch,
+    now: TrainingStep,
+    judge: Callable[[Plan], TrainingStep | None],
+    most: int = 2,
+    headroom: float = 0.0,
 ) -> tuple[Change, ...]:
     """The best changes by time; of a plan that does not fit, those that make it fit.
 
-    `judge` gives the step of a plan, or None where it cannot be or does not fit.
+    `judge` gives the step of a plan, or None where it cannot be. A change leaves the share `headroom` of the
+    HBM free, or holds no more than the plan does now.
     """
-    room = now.machine.chip.hbm_bytes
-    fits = now.memory.total <= room
+    hbm_bytes = now.machine.chip.hbm_bytes
+    fits = now.memory.total <= hbm_bytes
+    room = (1 - headroom) * hbm_bytes
+    room = max(room, now.memory.total) if fits else room
     found: list[tuple[Plan, TrainingStep]] = []
     for plan in dict.fromkeys(neighbors(launch)):
         step = judge(plan)

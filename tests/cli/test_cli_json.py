@@ -18,7 +18,7 @@ MORE = {
         "plan llama-3.1-405b h100 --batch 8",
         "plan llama-3-8b h100:64 --batch 512 --tp 3 --fsdp 8 --as-written",
         "plan llama-3-8b h100:64 --batch 512 --tp 16 --fsdp 4 --remat full --as-written",
-        "plan mixtral-8x7b h100:8 --batch 64 --ep 8 --expert-domains 1 --emit torchtitan",
+        "plan mixtral-8x7b h100:64 --batch 512 --ep 8 --expert-domains 1 --emit torchtitan",
     ),
     "serve": ("serve llama-3.1-405b h100:1", "serve mixtral-8x7b h100:8 --tp 2 --as-written --emit vllm"),
     "launch": (
