@@ -1,7 +1,7 @@
 """Reads Megatron-LM's arguments and Megatron-Bridge's configuration, which name the same things.
 
 The data-parallel degree is what the chips leave over tensor, pipeline and context parallelism. Experts are
-spread over the same chips: `expert_model_parallel_size` is cut out of data, context and tensor parallelism
+spread over the same chips: expert parallelism is cut out of data, context and tensor parallelism
 and does not multiply the chips. The distributed optimizer (ZeRO-1) shards the state over the data- and
 context-parallel ranks together. The microbatch counts sequences of a data-parallel rank.
 """

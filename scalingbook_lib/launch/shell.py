@@ -13,7 +13,7 @@ the output of commands, variables from outside) stays as it is written and is li
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from scalingbook_lib.launch.settings import MOST_CHARACTERS, LaunchError
@@ -390,11 +390,3 @@ def _integer(node: ast.expr) -> int:
     if abs(value) > _MOST_NUMBER:
         raise ValueError("too large")
     return value
-
-
-def words_with(script: Script, test: Callable[[str], bool]) -> Iterator[tuple[list[Word], int]]:
-    """Every command with a word that passes the test, and the place of its first one."""
-    for command in script.commands:
-        at = next((i for i, word in enumerate(command) if test(word.text)), None)
-        if at is not None:
-            yield command, at

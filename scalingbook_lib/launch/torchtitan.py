@@ -3,7 +3,7 @@
 FSDP takes the ranks that are left (`data_parallel_shard_degree = -1`). Expert parallelism borrows ranks of
 FSDP, context and tensor parallelism. The local batch counts sequences of a data-parallel rank, and a pipeline
 divides it into microbatches; after v0.2.2, a microbatch is counted in tokens. Weights are kept in fp32 and
-gathered in `mixed_precision_param`.
+gathered in half precision.
 """
 
 from collections.abc import Iterator

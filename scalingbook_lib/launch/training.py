@@ -7,7 +7,7 @@ from math import prod
 from scalingbook_lib.calibrated.recommendation import NODE_LIMITED
 from scalingbook_lib.launch.reading import Account, Reading
 from scalingbook_lib.launch.settings import LaunchError
-from scalingbook_lib.machines import Chip, Machine, Slice, machine_names
+from scalingbook_lib.machines import Chip, Machine, machine_names
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan
 
@@ -124,11 +124,6 @@ def sequence_of(reading: Reading, given: Given, key: str) -> int:
 def domains(model: Transformer) -> int | None:
     """The scale-up domains to which the model's router limits the experts of a token."""
     return NODE_LIMITED.get(model.name)
-
-
-def is_slice(machine: Machine) -> bool:
-    """Whether it is a TPU slice, which has pods over DCN."""
-    return isinstance(machine, Slice)
 
 
 def divided(reading: Reading, key: str, total: int, by: int, what: str) -> int:
