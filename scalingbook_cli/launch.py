@@ -29,7 +29,7 @@ _SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".txt", ".cmd", ".yml", ".yaml
 
 
 @click.command("launch", short_help="The time and memory of a launch command or config of nine frameworks.")
-@click.argument("source", metavar="FILE_OR_COMMAND")
+@click.argument("source", type=parameter_types.SOURCE, metavar="FILE_OR_COMMAND")
 @click.option(
     "--machine",
     type=parameter_types.MACHINE_OR_CHIP,
