@@ -118,7 +118,9 @@ def _model(r: Reading) -> Transformer | None:
 
 def _machine(r: Reading, given: Given) -> tuple[Machine, int]:
     """The machine of one slice, and the number of slices."""
-    slices = max([1, *(n for key in ("slices", "topology_slices") if (n := r.maybe(key, -1)) and n > 0)])
+    across = [r.whole(f"dcn.{axis}", -1) for axis in AXES]
+    said = [n for key in ("slices", "topology_slices") if (n := r.maybe(key, -1)) and n > 0]
+    slices = max(said) if said else prod(degree for degree in across if degree > 1)
     if given.machine is None or isinstance(given.machine, Chip):
         name = r.word("device_type") or r.word("topology")
         shape, kind = r.word("topology_shape"), r.word("compute_type")
@@ -129,8 +131,12 @@ def _machine(r: Reading, given: Given) -> tuple[Machine, int]:
             if named.note:
                 r.assume(f"{named.note}.")
             return named.machine, slices
-    explicit = [r.whole(f"{where}.{axis}", -1) for where in ("ici", "dcn") for axis in AXES]
-    counted = prod(explicit) if -1 not in explicit else None
+    inside = [r.whole(f"ici.{axis}", -1) for axis in AXES]
+    torus = isinstance(given.machine, Chip) and given.machine.torus
+    explicit = inside if torus else [*inside, *across]
+    counted = None if -1 in explicit else prod(explicit)
+    if counted and torus and isinstance(given.machine, Chip):
+        counted //= devices_per_chip(given.machine)
     return chips_of(given, counted, "devices", r), slices
 
 

@@ -63,6 +63,7 @@ def drawn(launcher, seed):
         fields["remat"] = draw.choice((*tried["remat"], "save:q,k;offload:in", "offload:q,k,v"))
         fields["zigzag"] = draw.random() < 0.8
         fields["moments"] = fields["weights"]  # without mu_dtype
+        fields["dcn"] = draw.choice((1, 1, 2)) if on.chip.torus else 1
     if fields.get("expert_tp") == 1 and (ep == 1 or tp == 1):
         fields["expert_tp"] = None
     plan = Plan(**fixed | fields)

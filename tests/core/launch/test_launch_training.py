@@ -179,9 +179,17 @@ def test_a_chip_of_tpu7x_is_two_devices():
     assert (one.batch, one.plan.fsdp, one.plan.microbatch) == (1536, 256, 6)
 
 
+def test_a_tpu_alone_takes_the_size_of_a_slice_from_the_axes():
+    text = "python3 -m MaxText.train base.yml max_target_length=4096 per_device_batch_size=1 "
+    text += "ici_fsdp_parallelism=64 dcn_data_parallelism=2"
+    one = launch.read(text, Given(model=SMALL, machine=chips.TPU7X))
+    assert (one.machine.chips, one.plan.dcn, one.plan.fsdp, one.batch) == (32, 2, 32, 128)
+
+
 def test_slices_are_replicas_over_the_data_center_network():
-    one = maxtext("per_device_batch_size=1 num_slices=2 dcn_data_parallelism=2")
-    assert (one.plan.dcn, one.plan.fsdp, one.batch) == (2, 64, 128)
+    for flags in ("num_slices=2 dcn_data_parallelism=2", "num_slices=2", "dcn_data_parallelism=2"):
+        one = maxtext(f"per_device_batch_size=1 {flags}")
+        assert (one.plan.dcn, one.plan.fsdp, one.batch) == (2, 64, 128)
     with pytest.raises(
         LaunchError, match="shards across slices, and here slices hold replicas; write it within"
     ):
