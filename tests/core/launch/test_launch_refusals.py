@@ -85,14 +85,12 @@ def test_a_file_is_refused_with_its_line(name, text, said):
      ("!!python/object/apply:os.system ['true']", "")],
 )  # fmt: skip
 def test_yaml_is_data(text, said):
-    pytest.importorskip("yaml")
     with pytest.raises(LaunchError) as told:
         launch.read(text, H64, name="a.yml")
     assert said in str(told.value)
 
 
 def test_a_yaml_file_that_contains_itself_is_read_to_an_end():
-    pytest.importorskip("yaml")
     one = launch.read("a: &x {b: *x}\nper_device_batch_size: 1\nmax_target_length: 8192", H64, name="a.yml")
     assert one.batch == 64
 

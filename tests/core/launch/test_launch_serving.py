@@ -76,7 +76,6 @@ def test_experts_of_tensorrt_llm_are_inside_tp():
 
 
 def test_the_file_of_tensorrt_llm_overrides_the_command_and_that_of_vllm_does_not():
-    pytest.importorskip("yaml")
     text = (
         "cat > a.yml <<EOF\n"
         "kv_cache_config:\n  free_gpu_memory_fraction: 0.5\nenable_attention_dp: true\nEOF\n"

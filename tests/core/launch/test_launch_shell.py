@@ -121,5 +121,4 @@ def test_a_file_belongs_to_the_launcher_that_knows_its_names(name, text, launche
     ],
 )
 def test_a_yaml_file_belongs_to_the_launcher_that_knows_most_of_it(text, launcher):
-    pytest.importorskip("yaml")
     assert commands.from_file("a.yaml", text).launcher == launcher
