@@ -11,7 +11,7 @@ import scalingbook_cli as cli
 from scalingbook_lib import calibrated, training
 from scalingbook_lib.launch import table
 from scalingbook_lib.units import si
-from tests.core.launch.test_launch_recipes import RECIPES, TIMED, read
+from tests.launch.test_launch_recipes import RECIPES, TIMED, read
 from tools.environment import ROOT
 
 PAGE = (ROOT / "launch.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from tests.cli.json_names import documented, names_of, sections
 from tests.cli.test_cli_screens import FOLDER, KEYS
 from tools.environment import ROOT
 
-RECIPES = ROOT / "tests/core/launch/recipes"
+RECIPES = ROOT / "tests/launch/recipes"
 MORE = {
     "model": ("model qwen3-next-80b-a3b",),
     "roofline": (),

@@ -7,7 +7,7 @@ import pytest
 
 from scalingbook_cli import parameter_types
 from scalingbook_lib.launch import LAUNCHERS
-from tests.core.launch.test_launch_recipes import HERE, RECIPES
+from tests.launch.test_launch_recipes import HERE, RECIPES
 
 LM = "torchrun --nproc_per_node 8 --nnodes 8 pretrain_gpt.py --bf16 --seq-length 8192 --micro-batch-size 1"
 VLLM = "vllm serve openai/gpt-oss-120b -tp 4 --max-num-seqs 256 --enforce-eager --frobnicate 3"

@@ -20,7 +20,7 @@ from tests.cli.json_names import names_of
 
 FIGURE = re.compile(r"(?<= )[0-9.]+(?=\s)")
 FOLDER = Path(__file__).with_name("screens")
-RECIPES = "tests/core/launch/recipes"
+RECIPES = "tests/launch/recipes"
 SCREENS = {
     "help": "",
     "help_model": "model --help",
