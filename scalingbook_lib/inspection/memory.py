@@ -17,7 +17,7 @@ from scalingbook_lib.units import Result, binary
 
 # Opcodes whose result is a buffer that already exists, or is in another memory.
 _ALIASES = {
-    "bitcast", "get-tuple-element", "tuple", "while", "copy-start", "copy-done", "optimization-barrier",
+    "bitcast", "get-tuple-element", "tuple", "while", "copy-start", "copy-done", "slice-start", "slice-done", "optimization-barrier",
     "opt-barrier", "after-all", "add-dependency", "async-update",
 }  # fmt: skip
 _NOT_IN_PLACE = {"dot", "convolution", "custom-call", "all-gather", "all-to-all", "transpose", "copy"}
@@ -193,7 +193,10 @@ def _allocated(module: HloModule, here: Computation, i: Instruction, kept: set[s
         return 0.0
     if i.opcode.endswith("-done"):
         return 0.0
-    return sum(padded_bytes(array) for array in _arrays(i.type))
+    total = sum(padded_bytes(array) for array in _arrays(i.type))
+    if i.opcode.endswith("-start") and i.type.startswith("("):  # its type also has the operands
+        total -= sum(padded_bytes(array) for o in here.operands(i) for array in _arrays(o.type))
+    return max(total, 0.0)
 
 
 def _shared(

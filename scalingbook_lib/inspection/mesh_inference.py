@@ -6,20 +6,24 @@ mesh with the last axis fastest, so a group over one axis is an arithmetic seque
 
 import itertools
 import math
+import re
 from collections.abc import Iterator
 
 from scalingbook_lib.hlo import replica_groups, walk
 from scalingbook_lib.hlo.module import COLLECTIVE_OPCODES, HloModule
 
 LETTERS = "XYZUVW"
+_NAMED = re.compile(r"replica_groups=mesh\[([^\]]*)\]")
 
 
 def infer(module: HloModule, devices: int) -> dict[str, int]:
     """A mesh of `devices` devices in which the program's groups are whole axes, as {'X': 16, 'Y': 4}.
 
-    The axes are the coarsest that fit, and are called X, Y, Z from the slowest. The mesh is one axis if no
-    group shows another.
+    Newer versions of XLA name the axes in some groups. Otherwise the axes are the coarsest that fit, and are
+    called X, Y, Z from the slowest. The mesh is one axis if no group shows another.
     """
+    if named := _named(module, devices):
+        return named
     bounds = {1, devices}
     for start, stop in _spans(module, devices):
         bounds |= {start, stop}
@@ -30,6 +34,18 @@ def infer(module: HloModule, devices: int) -> dict[str, int]:
             kept.append(bound)
     sizes = [high // low for low, high in itertools.pairwise(kept)][::-1]
     return dict(zip(LETTERS, sizes[: len(LETTERS)], strict=False)) or {"X": max(devices, 1)}
+
+
+def _named(module: HloModule, devices: int) -> dict[str, int]:
+    """The axes that a group names, as in `mesh['data'=4,'model'=2]`; none if no group does."""
+    for computation in module.computations.values():
+        for i in computation.instructions.values():
+            if found := _NAMED.search(i.attributes):
+                axes = re.findall(r"""['"]?([\w.\-]+)['"]?=(\d+)""", found[1])
+                sizes = {name: int(size) for name, size in axes}
+                if math.prod(sizes.values()) == devices:
+                    return sizes
+    return {}
 
 
 def _spans(module: HloModule, devices: int) -> Iterator[tuple[int, int]]:
@@ -54,8 +70,3 @@ def _strides(group: list[int]) -> Iterator[tuple[int, int]]:
             return
         yield stride, stride * length
         group = group[::length]
-
-
-def fits(module: HloModule, devices: int) -> bool:
-    """Whether the inferred axes have all devices: false for a text with more groups than axes explain."""
-    return math.prod(infer(module, devices).values()) == max(devices, 1)

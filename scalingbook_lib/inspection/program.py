@@ -104,6 +104,11 @@ class InspectedProgram:
         """The memory of one device."""
         return memory(self.source)
 
+    @cached_property
+    def is_training(self) -> bool:
+        """Whether the program has a backward pass, by JAX's names of operations."""
+        return "transpose(jvp" in self.source.text
+
     @property
     def run_s(self) -> float:
         """The estimated time of one run; 0 if the machine is unknown."""
@@ -169,7 +174,12 @@ class InspectedProgram:
             if i.name == c.name
         )
         found = next(inner, step.instruction)
-        return self.source.line_of(found) or self.source.line_of(step.instruction)
+        if line := self.source.line_of(found) or self.source.line_of(step.instruction):
+            return line
+        # what the partitioner inserted has no line of its own: the line of what reads or makes the array
+        here = step.computation
+        around = [*here.users(step.name), *here.operands(step.instruction)] if here else []
+        return next(filter(None, map(self.source.line_of, around)), "")
 
     @cached_property
     def work(self) -> Work:

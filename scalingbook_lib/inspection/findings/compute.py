@@ -194,6 +194,7 @@ def host_calls(program: InspectedProgram) -> Iterator[Finding]:
         visit
         for visit in walk.visits(program.module)
         if visit.instruction.opcode in HOST_OPCODES
+        or (visit.instruction.opcode == "send" and "is_host_transfer=true" in visit.instruction.attributes)
         or (
             visit.instruction.opcode.startswith("custom-call")
             and HOST.search(visit.instruction.quoted("custom_call_target"))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from scalingbook_lib.hlo import walk
+from scalingbook_lib.hlo import cost, walk
 from scalingbook_lib.hlo.module import Computation, HloModule, Instruction
 from scalingbook_lib.inspection.kernel_traffic import SLICES, read_bytes
 from scalingbook_lib.inspection.steps import Loop, Move
@@ -63,7 +63,7 @@ def changes_in(module: HloModule, loops: Sequence[Loop], target: int, here: Comp
         seen.add((level, at))
         if i.opcode == "get-tuple-element" and _is_state(computation, i):
             element = _index(i)
-            if not _passed_through(computation, element):
+            if not _passed_through(module, computation, element):
                 if level == target or not _is_counter(i):
                     return True
                 continue
@@ -92,18 +92,79 @@ def _index(i: Instruction) -> int:
     return int(found[1]) if found else 0
 
 
-def _passed_through(body: Computation, element: int) -> bool:
-    """Whether a loop's body returns an element of its state unchanged."""
+def _passed_through(module: HloModule, body: Computation, element: int) -> bool:
+    """Whether a loop's body returns an element of its state unchanged, perhaps through inner loops."""
     if body.root.opcode != "tuple" or element >= len(body.root.operands):
         return False
     value = walk.resolve(body, body.root.operands[element])
-    is_state = value is not None and value.opcode == "get-tuple-element" and _is_state(body, value)
-    return value is not None and is_state and _index(value) == element
+    for _ in range(_MOST_STEPS):
+        if value is None or value.opcode != "get-tuple-element":
+            return False
+        if _is_state(body, value):
+            return _index(value) == element
+        inner = body.instructions.get(value.operands[0])
+        if inner is None or inner.opcode != "while":
+            return False
+        state = body.instructions.get(inner.operands[0])
+        carried = _passed_through(module, walk.body_of(module, inner), _index(value))
+        if not carried or state is None or state.opcode != "tuple":
+            return False
+        value = walk.resolve(body, state.operands[_index(value)])
+    return False
 
 
 def _is_counter(i: Instruction) -> bool:
     """Whether a value is one whole number."""
     return len(i.shapes) == 1 and not i.shapes[0].dims and i.shapes[0].dtype[0] in "su"
+
+
+def origin(module: HloModule, here: Computation, name: str) -> Instruction | None:
+    """The instruction that produces a value: through copies, prefetches in slices, and loops that keep it."""
+    value = walk.resolve(here, name)
+    for _ in range(_MOST_STEPS):
+        if value is None or not value.operands:
+            return value
+        before = value.operands[0]
+        if value.opcode == "get-tuple-element":
+            loop = here.instructions.get(before)
+            state = here.instructions.get(loop.operands[0]) if loop and loop.opcode == "while" else None
+            if loop is None or state is None or state.opcode != "tuple":
+                return value
+            if not _passed_through(module, walk.body_of(module, loop), _index(value)):
+                return value
+            before = state.operands[_index(value)]
+        elif not (
+            value.opcode in ("slice-done", "slice-start")
+            or (value.opcode == "custom-call" and '"ConcatBitcast"' in value.attributes)
+        ):
+            return value
+        value = walk.resolve(here, before)
+    return value
+
+
+def feeds_matmul(module: HloModule, kernel: Instruction, place: int) -> bool:
+    """Whether a fusion multiplies its operand with this number as a matrix."""
+    if kernel.opcode in cost.MATMULS:
+        return True
+    if kernel.opcode != "fusion":
+        return False
+    body = module.computations[next(iter(walk.callees(kernel)))]
+    parameter = next((p for p in body.instructions.values() if p.operands == (str(place),)), None)
+    if parameter is None:
+        return False
+    readers = [*_beyond(body, parameter.name)]
+    return any(
+        feeds_matmul(module, reader, n)
+        for reader in readers
+        for n, name in enumerate(reader.operands)
+        if reader.opcode != "fusion" or _comes_from(body, name, parameter.name)
+    )
+
+
+def _comes_from(body: Computation, name: str, source: str) -> bool:
+    """Whether a value is `source`, through conversions and bitcasts."""
+    value = walk.resolve(body, name)
+    return value is not None and value.name == source
 
 
 def accumulates(module: HloModule, here: Computation, result: Instruction) -> bool:
@@ -131,6 +192,9 @@ def _adds(module: HloModule, here: Computation, element: int, reached: set[str])
         return False
     old = [n for n, name in enumerate(new.operands) if _reads_element(here, name, element)]
     if not old or not any(name in reached for name in new.operands):
+        return False
+    # a residual stream is also added up, but its old value is read by the layers too
+    if any(user.name != new.name for n in old for user in _beyond(here, new.operands[n])):
         return False
     if new.opcode == "add":
         return True
@@ -160,36 +224,3 @@ def _beyond(body: Computation, name: str) -> Iterator[Instruction]:
             yield from _beyond(body, user.name)
         else:
             yield user
-
-
-def narrower_source(module: HloModule, here: Computation, name: str) -> str:
-    """The narrower type from which a value was converted just before; "" if it was not."""
-    i = here.instructions.get(name)
-    for _ in range(_MOST_STEPS):
-        if i is None:
-            return ""
-        if i.opcode == "convert":
-            return _narrower(here, i)
-        if i.opcode == "fusion":
-            body = module.computations[next(iter(walk.callees(i)))]
-            inner = _behind(body, body.root)
-            return _narrower(body, inner) if inner.opcode == "convert" else ""
-        if i.opcode not in ("copy", "bitcast", "reshape", "transpose") or not i.operands:
-            return ""
-        i = here.instructions.get(i.operands[0])
-    return ""
-
-
-def _behind(body: Computation, i: Instruction) -> Instruction:
-    while i.opcode in ("bitcast", "copy", "reshape", "transpose") and i.operands[0] in body.instructions:
-        i = body.instructions[i.operands[0]]
-    return i
-
-
-def _narrower(here: Computation, convert: Instruction) -> str:
-    """The operand's type of a conversion if it takes fewer bytes than the result's."""
-    operands = here.operands(convert)
-    if not operands or not operands[0].shapes or not convert.shapes:
-        return ""
-    before, after = operands[0].shapes[0], convert.shapes[0]
-    return before.dtype if before.nbytes < after.nbytes else ""

@@ -4,7 +4,9 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 
+from scalingbook_lib.hlo import walk
 from scalingbook_lib.hlo.module import Instruction
+from scalingbook_lib.inspection.findings import dataflow
 from scalingbook_lib.inspection.findings.finding import (
     DONATION,
     FSDP,
@@ -27,16 +29,16 @@ OPTIMIZER = re.compile(
 
 def replicated_state(program: InspectedProgram) -> Iterator[Finding]:
     """Optimizer state or weights that a training step updates, replicated on a mesh axis."""
-    updated = [a for a in program.arguments if a.replicated and _is_updated(program, a)]
+    replicated = [a for a in program.arguments if a.replicated]
     sizes = program.source.mesh
     for what, chosen, advice in (
         ("optimizer state", True, "Shard it over that axis (ZeRO-1): every device updates its own shard"),
         ("weights", False, "Shard them over that axis (FSDP), if they or their gradients limit memory"),
     ):
         groups: dict[tuple[str, ...], list[Argument]] = {}
-        for a in updated:
+        for a in replicated:
             axes = tuple(axis for axis in a.replicated or () if sizes.get(axis, 1) > 1)
-            if bool(OPTIMIZER.search(a.name)) == chosen and axes:
+            if bool(OPTIMIZER.search(a.name)) == chosen and axes and _is_state(program, a):
                 groups.setdefault(axes, []).append(a)
         for axes, group in groups.items():
             nbytes, n = sum(a.nbytes for a in group), math.prod(sizes[axis] for axis in axes)
@@ -57,33 +59,78 @@ def replicated_state(program: InspectedProgram) -> Iterator[Finding]:
             )
 
 
-def _is_updated(program: InspectedProgram, a: Argument) -> bool:
-    """Whether a program returns an array of the shape and type of an argument, as a training step does."""
-    root = program.module.entry.root
-    return any(shape.dtype == a.dtype and shape.dims == a.shard for shape in root.shapes)
+def _is_state(program: InspectedProgram, a: Argument) -> bool:
+    """Whether an argument is state of a training step: it returns a new value, or is optimizer state by name.
+
+    A step that shards the gradients of a replicated optimizer state returns a new value of another shape.
+    """
+    if not program.is_training:
+        return False
+    return bool(OPTIMIZER.search(a.name)) or any(_name(p) == a.name for p, _ in updates(program))
+
+
+def updates(program: InspectedProgram) -> list[tuple[Instruction, int]]:
+    """The arguments of which the program returns a new value, each with the number of the output.
+
+    The new value has the type of the argument, and is computed from it element by element or in a loop: a
+    gradient has the type of its weights, but is not computed from them in this way.
+    """
+    entry = program.module.entry
+    outputs = entry.root.operands if entry.root.opcode == "tuple" else (entry.root.name,)
+    found = []
+    for k, name in enumerate(outputs):
+        for parameter in _sources(program, name):
+            if parameter.shapes and parameter.shapes[0] in entry.root.shapes[k : k + 1]:
+                found.append((parameter, k))
+                break
+    return found
+
+
+def _sources(program: InspectedProgram, name: str) -> Iterator[Instruction]:
+    """The parameters from which a value is computed by one kernel, or by a loop that carries it."""
+    entry = program.module.entry
+    value = walk.resolve(entry, name)
+    if value is None or value.opcode == "parameter":
+        return
+    operands = value.operands
+    if value.opcode == "get-tuple-element":
+        whole = entry.instructions.get(value.operands[0])
+        if whole is None:
+            return
+        operands = whole.operands
+        if whole.opcode == "while":
+            state = entry.instructions.get(whole.operands[0])
+            index = re.search(r"index=(\d+)", value.attributes)
+            operands = state.operands[int(index[1]) :][:1] if state is not None and index else ()
+    for operand in operands:
+        source = dataflow.origin(program.module, entry, operand)
+        if source is not None and source.opcode == "parameter" and not _is_multiplied(program, value, source):
+            yield source
+
+
+def _is_multiplied(program: InspectedProgram, value: Instruction, source: Instruction) -> bool:
+    """Whether the kernel that makes a value multiplies an argument as a matrix."""
+    entry = program.module.entry
+    kernel = value
+    if value.opcode == "get-tuple-element":
+        kernel = entry.instructions.get(value.operands[0], value)
+    places = [n for n, name in enumerate(kernel.operands) if dataflow.origin(program.module, entry, name) == source]
+    return any(dataflow.feeds_matmul(program.module, kernel, n) for n in places)
 
 
 def not_donated(program: InspectedProgram) -> Iterator[Finding]:
-    """Outputs that could reuse the memory of arguments of the same type, if those were donated."""
-    root, donated = program.module.entry.root, aliases(program.module.header)
-    free = [p for p in _parameters(program) if _number(p) not in donated.values()]
-    pairs, saved = [], 0.0
-    for k, output in enumerate(root.shapes):
-        if k in donated:
-            continue
-        match = next((p for p in free if p.shapes and p.shapes[0] == output), None)
-        if match is not None and output.nbytes >= 2**10:
-            free.remove(match)
-            pairs.append(match)
-            saved += output.nbytes
+    """New values of arguments that could reuse their memory, if the arguments were donated."""
+    donated = aliases(program.module.header)
+    pairs = [p for p, k in updates(program) if k not in donated and _number(p) not in donated.values()]
+    saved = sum(p.shapes[0].nbytes for p in pairs)
     if not pairs or _negligible(program, saved):
         return
     names = {a.name: a for a in program.arguments}
     group = [names[name] for p in pairs if (name := _name(p)) in names]
     yield Finding(
         rule="not donated",
-        message=f"{binary(saved)} of outputs have the shapes of arguments ({_listed(group) or len(pairs)}) that "
-        "are not donated, so that both are in memory at once",
+        message=f"The program returns new values of {binary(saved)} of arguments ({_listed(group)}) that are not "
+        "donated, so that both are in memory at once",
         advice="Donate the arguments that the caller does not use again: jax.jit(step, donate_argnums=0)",
         section=DONATION,
         severity=0.5 * saved / program.memory.peak,

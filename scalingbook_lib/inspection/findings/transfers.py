@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from scalingbook_lib.collectives import Collective
+from scalingbook_lib.hlo.compiled_collectives import CompiledCollective
 from scalingbook_lib.inspection.findings import dataflow
 from scalingbook_lib.inspection.findings.finding import (
     FAULT_SHARDING,
@@ -22,6 +23,7 @@ from scalingbook_lib.units import percent, si
 GATHER, REDUCE, SCATTERED = Collective.ALL_GATHER.hlo, Collective.ALL_REDUCE.hlo, Collective.REDUCE_SCATTER.hlo
 MOST_USED = 0.5  # of a gathered array: below, most of the transfer is useless
 LEAST_SHARE = 0.02  # of a run, or of all received bytes: below, a reviewer would not mention it
+MUCH_FP32 = 0.2  # of all received bytes
 LEAST_BYTES = 1e4  # received per run
 
 
@@ -96,13 +98,13 @@ def gathered_then_sliced(program: InspectedProgram) -> Iterator[Finding]:
         if not used:
             continue
         (t, share), runs = used[0], sum(t.runs for t, _ in used)
-        times = f"runs {runs:,} times and " if runs > 1 else ""
+        times = f" runs {runs:,} times" if runs > 1 else ""
         yield from _finding(
             program,
             [t for t, _ in used],
             "gathered and mostly unused",
-            f"{_named(t.collective)} of {si(t.collective.nbytes, 'B')} {times}{percent(share)} of its bytes "
-            "are used",
+            f"{_named(t.collective)} of {si(t.collective.nbytes, 'B')}{times}, and only {percent(share)} of its "
+            "bytes are used",
             "Shard the operation that reads it, or slice before the collective",
             FAULT_SHARDING,
             1 - share,
@@ -191,33 +193,28 @@ def latency_bound(program: InspectedProgram) -> Iterator[Finding]:
         )
 
 
-def wider_than_needed(program: InspectedProgram) -> Iterator[Finding]:
-    """Collectives of a wide type that was converted from a narrow one just before."""
+def fp32_collectives(program: InspectedProgram) -> Iterator[Finding]:
+    """Collectives of fp32 arrays, which move twice the bytes of bf16."""
     if program.source.platform == "cpu":  # XLA:CPU converts bf16 to fp32, because its matmuls need it
         return
-    for group in _grouped(program.transfers, lambda t: (t.collective.kind, t.collective.axes, t.line)):
-        found = [(t, narrow) for t in group if (narrow := _narrow(program, t))]
-        if not found:
+    for group in _grouped(program.transfers, lambda t: (t.collective.kind, t.collective.axes)):
+        wide = [t for t in group if t.collective.dtype == "f32"]
+        received = sum(t.received_bytes for t in wide)
+        if received < MUCH_FP32 * sum(t.received_bytes for t in program.transfers):
             continue
-        t, narrow = found[0]
+        sums = wide[0].collective.kind in (REDUCE, SCATTERED)
         yield from _finding(
             program,
-            [t for t, _ in found],
-            "wider than needed",
-            f"{_named(t.collective)} of {si(t.collective.nbytes, 'B')} moves {t.collective.dtype} that was "
-            f"converted from {narrow}",
-            f"Convert after the collective, so that it moves {narrow}",
+            wide,
+            "fp32 collectives",
+            f"{_named(wide[0].collective)} moves fp32: {si(received, 'B')} received per run, twice as many as "
+            "in bf16",
+            "Reduce gradients in bf16 if one reduction sums few microbatches; keep fp32 for long sums"
+            if sums
+            else "Convert to bf16 before the collective",
             NARROW,
             0.5,
         )
-
-
-def _narrow(program: InspectedProgram, t: PlacedTransfer) -> str:
-    i, here = t.move.instruction, t.move.computation
-    gathers = t.collective.kind not in (REDUCE, SCATTERED)  # a sum may need the wide type
-    if i is None or here is None or not i.operands or not gathers:
-        return ""
-    return dataflow.narrower_source(program.module, here, i.operands[0])
 
 
 def _finding(
@@ -259,9 +256,9 @@ def _grouped(
     return list(found.values())
 
 
-def _named(c: object) -> str:
+def _named(c: CompiledCollective) -> str:
     """'all-gather over data'."""
-    return f"{c.kind} over {c.axes}"  # type: ignore[attr-defined]
+    return f"{c.kind} over {c.axes}"
 
 
 def _count(runs: int) -> str:
@@ -283,5 +280,5 @@ RULES = (
     reduced_then_sliced,
     exposed,
     latency_bound,
-    wider_than_needed,
+    fp32_collectives,
 )
