@@ -8,6 +8,7 @@ all later ones.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from scalingbook_lib.collectives import Collective, Transfer, permute
 from scalingbook_lib.hlo.compiled_collectives import CompiledCollective
@@ -27,13 +28,30 @@ class Use:
     overlapped: float = 0.0  # of a transfer: the number of kernels that ran since its start
 
 
+COMPUTES, MOVES, SKIPPED = "computes", "moves", "skipped"
+MOST_SPANS = 4_000  # recorded; a drawing shows the longest of them
+
+
+class Played(NamedTuple):
+    """One kernel or transfer on the timeline, or the later trips of a loop (`SKIPPED`)."""
+
+    kind: str
+    label: str
+    start_s: float
+    end_s: float
+
+
 @dataclass(slots=True)
 class Timeline:
-    """One device: its time, the transfers in flight, and the uses of every instruction by name."""
+    """One device: its time, the transfers in flight, and the uses of every instruction by name.
+
+    `spans` are what was played, with the first two trips of every loop.
+    """
 
     hardware: Hardware
     now_s: float = 0.0
     uses: dict[str, Use] = field(default_factory=dict)
+    spans: list[Played] = field(default_factory=list)
     _free_s: dict[str, float] = field(default_factory=dict)
     _arrivals: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     _kernels: int = 0
@@ -70,6 +88,9 @@ class Timeline:
             before_s = self.now_s
             self._run(loop.steps, weight * (trips - 1))
             skipped_s = (trips - 2) * (self.now_s - before_s)
+            if skipped_s:
+                more = f"{trips - 2:,} more trip{'s' * (trips > 3)}"
+                self._record(SKIPPED, more, self.now_s, self.now_s + skipped_s)
             self.now_s += skipped_s
             self._free_s = {link: free + skipped_s for link, free in self._free_s.items()}
             for name, flying in self._arrivals.items():
@@ -80,6 +101,7 @@ class Timeline:
         use = self._use(kernel.name)
         use.times += weight
         use.seconds += weight * seconds
+        self._record(COMPUTES, kernel.name, self.now_s, self.now_s + seconds)
         self.now_s += seconds
         self._kernels += 1
 
@@ -112,10 +134,15 @@ class Timeline:
             link = c.axes + ("" if c.shift is None else f"{c.shift:+d}"[0])
             start = max(self.now_s, self._free_s.get(link, 0.0))
             self._free_s[link] = start + transfer.total_s
+            self._record(MOVES, f"{c.kind} {c.axes}", start, self._free_s[link])
             arrival = max(arrival, self._free_s[link])
             seconds += transfer.total_s
             latency += transfer.latency_s
         return arrival, seconds, latency
+
+    def _record(self, kind: str, label: str, start_s: float, end_s: float) -> None:
+        if len(self.spans) < MOST_SPANS and end_s > start_s:
+            self.spans.append(Played(kind, label, start_s, end_s))
 
     def _use(self, name: str) -> Use:
         return self.uses.setdefault(name, Use())
