@@ -28,6 +28,7 @@ MOST_FILE = 2**26  # bytes
 MOST_AMOUNT = 1e30  # FLOPs of a run, bytes of an array
 CALIBRATED = "calibrated"
 _HF_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")  # organization/model
+_NAMED_AXIS = re.compile(r"([A-Za-z_][\w.\-]*)\s*=\s*([0-9]{1,9})")
 _MESH = re.compile(r"([A-Z])\s*=?\s*([0-9]{1,9})")
 
 
@@ -218,6 +219,46 @@ def mesh(text: str) -> dict[str, int]:
     if not 1 <= len(sizes) <= 6:
         raise ValueError(f"{text!r} has {len(sizes)} mesh axes; write one to six, as in X=8,Y=128")
     return sizes
+
+
+def named_mesh(text: str) -> dict[str, int]:
+    """Mesh axes by any names, in the order of the program: 'data=16,model=4', 'X=8,Y=2'."""
+    sizes: dict[str, int] = {}
+    for part in filter(None, re.split(r"[,\s]+", text.strip())):
+        match = _NAMED_AXIS.fullmatch(part)
+        if match is None or match[1] in sizes or int(match[2]) < 1:
+            raise ValueError(
+                f"{text!r} is not a mesh; name each axis of the program once, slowest first, as in "
+                "data=16,model=4"
+            )
+        sizes[match[1]] = int(match[2])
+    if not sizes:
+        raise ValueError("a mesh needs an axis; write the axes of the program, as in data=16,model=4")
+    return sizes
+
+
+def share_or_seconds(text: str) -> tuple[str, float]:
+    """A share of a run ('10%') or a time ('2ms')."""
+    if text.strip().endswith("%"):
+        return "share", share(text)
+    try:
+        return "s", seconds(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is neither a share nor a time; write one as in 10% or 2ms") from error
+
+
+def share_or_bytes(text: str) -> tuple[str, float]:
+    """A share of a device's memory ('90%') or bytes ('80GiB')."""
+    if text.strip().endswith("%"):
+        return "share", share(text)
+    return "bytes", amount(text, "B")
+
+
+def path(text: str) -> str:
+    """The path of a file, FILE.py:FUNCTION, or '-', which the command opens itself."""
+    if not text.strip() or "\0" in text:
+        raise ValueError("a path cannot be empty; write the path of a file")
+    return text
 
 
 def model(text: str) -> models.Transformer:

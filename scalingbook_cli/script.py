@@ -17,6 +17,7 @@ from scalingbook_cli import (
     completion,
     conform,
     grade,
+    inspection,
     measure,
     model,
     plan,
@@ -36,6 +37,7 @@ Examples:
   scalingbook collective all-gather 2GiB v5p:4x4x8
   scalingbook collective all-reduce 16M h100:1024 --mesh X=8,Y=128 --over X --json
   scalingbook plan llama-3.1-405b h100:16384 --batch 16Mi
+  scalingbook inspect train.py:step --slice v5p:4x4x4 --max-exposed 10%
   scalingbook serve llama-3-70b v5e:4x4 --prompt 8192 --weights int8 --kv int8 --itl 50ms
 """
 
@@ -55,13 +57,16 @@ def scalingbook(ctx: click.Context) -> None:
     accelerator type, v5p-128) or a number of GPUs (h100:1024, 8xH100). Rates are documented peaks unless a
     command says otherwise.
 
-    Exit codes: 0 answered, 1 impossible (the reasons are printed), 2 bad input.
+    Exit codes: 0 answered, 1 impossible (the reasons are printed), 2 bad input, 3 a limit is exceeded
+    (inspect and profile).
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
-for module in (model, roofline, collective, plan, serve, measure, score, conform, grade, chips, completion):
+for module in (
+    model, roofline, collective, plan, serve, inspection, measure, score, conform, grade, chips, completion,
+):  # fmt: skip
     scalingbook.add_command(module.command)
 
 

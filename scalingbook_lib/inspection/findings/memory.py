@@ -127,9 +127,10 @@ def not_donated(program: InspectedProgram) -> Iterator[Finding]:
         return
     names = {a.name: a for a in program.arguments}
     group = [names[name] for p in pairs if (name := _name(p)) in names]
+    told = f" ({_listed(group)})" if group else ""
     yield Finding(
         rule="not donated",
-        message=f"The program returns new values of {binary(saved)} of arguments ({_listed(group)}) that are not "
+        message=f"The program returns new values of {binary(saved)} of arguments{told} that are not "
         "donated, so that both are in memory at once",
         advice="Donate the arguments that the caller does not use again: jax.jit(step, donate_argnums=0)",
         section=DONATION,
