@@ -7,7 +7,7 @@ from scalingbook_lib.inspection import Finding, ProgramReport, ReportComparison
 from scalingbook_lib.inspection.report import FIRST, MOST_KERNELS, TransferRow
 from scalingbook_lib.units import binary, percent, si
 
-MOST_TRANSFERS = 16
+MOST_TRANSFERS, MOST_NAME = 16, 24
 LINE_WIDTH = 100
 
 
@@ -102,23 +102,22 @@ def saved(one: Finding) -> str:
 def _transfers(rows: tuple[TransferRow, ...]) -> Iterator[TextTable]:
     if not rows:
         return
-    shown = rows[:MOST_TRANSFERS]
+    groups: dict[tuple[str, ...], list[TransferRow]] = {}
+    for row in rows:
+        c = row.first.collective
+        key = (c.kind, c.over, f"{c.dtype} {si(c.nbytes, 'B')}", row.trips, row.first.schedule)
+        groups.setdefault(key, []).append(row)
     timed = any(row.seconds for row in rows)
     lines = []
-    for row in shown:
-        c = row.first.collective
-        times = "≥ 1" if row.times is None else f"{row.times:,}"
-        cells = (
-            c.kind, c.over, f"{c.dtype} {si(c.nbytes, 'B')}", row.trips, times, si(row.received_bytes, "B"),
-            row.first.schedule,
-        )  # fmt: skip
-        lines.append((*cells, *((si(row.exposed_s, "s"),) if timed else ()), row.first.line))
+    for (kind, axes, array, trips, schedule), group in [*groups.items()][:MOST_TRANSFERS]:
+        times = "≥ 1" if None in [row.times for row in group] else f"{sum(row.times or 0 for row in group):,}"
+        received = si(sum(row.received_bytes for row in group), "B")
+        exposed = (si(sum(row.exposed_s for row in group), "s"),) if timed else ()
+        lines.append((kind, axes, array, trips, times, received, schedule, *exposed))
     columns = ("collective", "axes", "array", "loops", "times", "received", "schedule")
-    columns = (*columns, *(("exposed",) if timed else ()), "line")
-    more = f", {len(shown)} of {len(rows)} rows" if len(rows) > len(shown) else ""
-    yield TextTable(
-        f"Collectives of one run{more}", columns, tuple(lines), words=(0, 1, 2, 6, len(columns) - 1)
-    )
+    columns = (*columns, *(("exposed",) if timed else ()))
+    more = f", {len(lines)} of {len(groups)} rows" if len(groups) > len(lines) else ""
+    yield TextTable(f"Collectives of one run{more}", columns, tuple(lines), words=(0, 1, 2, 6))
 
 
 def _memory(report: ProgramReport) -> TextTable:
@@ -148,13 +147,19 @@ def _kernels(report: ProgramReport) -> Iterator[TextTable]:
         work = (si(k.kernel.flops, "") if k.kernel.flops else "", si(k.kernel.nbytes, "B"))
         cycles = f"{k.kernel.cycles:,}" if k.kernel.cycles else ""
         fraction = percent(k.fraction) if k.fraction is not None else ""
-        time = (cycles, si(k.seconds, "s"), percent(k.seconds / total), fraction) if timed else ()
-        rows.append((k.kernel.name, k.kernel.kind, times, *work, *time, k.line))
-    columns = ("kernel", "kind", "times", "FLOPs", "bytes")
-    columns = (*columns, *(("cycles", "time", "share", "roofline") if timed else ()), "line")
+        time = (cycles, si(k.seconds, "s"), fraction) if timed else ()
+        rows.append((_short(k.kernel.name), times, *work, *time, _short(k.line)))
+    columns = ("kernel", "times", "FLOPs", "bytes")
+    columns = (*columns, *(("cycles", "time", "roofline") if timed else ()), "line")
     estimated = any(k.kernel.cycles for k in found)
-    how = "" if not timed else ", by the compiler's estimate" if estimated else ", by their rooflines"
-    yield TextTable(f"Slowest kernels{how}", columns, tuple(rows), words=(0, 1, len(columns) - 1))
+    share = percent(sum(k.seconds for k in found) / total) if timed and total else ""
+    how = f", {share} of the compute, {'by the compiler' if estimated else 'at their rooflines'}" if share else ""
+    yield TextTable(f"Slowest kernels{how}", columns, tuple(rows), words=(0, len(columns) - 1))
+
+
+def _short(name: str) -> str:
+    """A name with an ellipsis in the middle if it is long."""
+    return name if len(name) <= MOST_NAME else f"{name[: MOST_NAME - 9]}…{name[-8:]}"
 
 
 def _work(report: ProgramReport) -> TextTable:

@@ -28,7 +28,6 @@ MOST_FILE = 2**26  # bytes
 MOST_AMOUNT = 1e30  # FLOPs of a run, bytes of an array
 CALIBRATED = "calibrated"
 _HF_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")  # organization/model
-_NAMED_AXIS = re.compile(r"([A-Za-z_][\w.\-]*)\s*=\s*([0-9]{1,9})")
 _MESH = re.compile(r"([A-Z])\s*=?\s*([0-9]{1,9})")
 
 
@@ -218,22 +217,6 @@ def mesh(text: str) -> dict[str, int]:
         sizes[match[1]] = int(match[2])
     if not 1 <= len(sizes) <= 6:
         raise ValueError(f"{text!r} has {len(sizes)} mesh axes; write one to six, as in X=8,Y=128")
-    return sizes
-
-
-def named_mesh(text: str) -> dict[str, int]:
-    """Mesh axes by any names, in the order of the program: 'data=16,model=4', 'X=8,Y=2'."""
-    sizes: dict[str, int] = {}
-    for part in filter(None, re.split(r"[,\s]+", text.strip())):
-        match = _NAMED_AXIS.fullmatch(part)
-        if match is None or match[1] in sizes or int(match[2]) < 1:
-            raise ValueError(
-                f"{text!r} is not a mesh; name each axis of the program once, slowest first, as in "
-                "data=16,model=4"
-            )
-        sizes[match[1]] = int(match[2])
-    if not sizes:
-        raise ValueError("a mesh needs an axis; write the axes of the program, as in data=16,model=4")
     return sizes
 
 

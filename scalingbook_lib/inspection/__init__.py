@@ -44,6 +44,7 @@ __all__ = [
     "Section",
     "compare",
     "inspect",
+    "mesh_inference",
     "read_source",
 ]
 

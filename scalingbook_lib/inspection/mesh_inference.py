@@ -1,4 +1,4 @@
-"""Infers the sizes of a mesh's axes from the groups of a program's collectives.
+"""Reads the axes of a mesh as people write them, and infers them from the groups of a program's collectives.
 
 A saved text does not name mesh axes. Its groups show where axes begin and end: devices are numbered along the
 mesh with the last axis fastest, so a group over one axis is an arithmetic sequence of device numbers.
@@ -14,6 +14,27 @@ from scalingbook_lib.hlo.module import COLLECTIVE_OPCODES, HloModule
 
 LETTERS = "XYZUVW"
 _NAMED = re.compile(r"replica_groups=mesh\[([^\]]*)\]")
+
+_AXIS = re.compile(r"([A-Za-z_][\w.\-]*)\s*=\s*([0-9]{1,9})")
+
+
+def read(text: str) -> dict[str, int]:
+    """Mesh axes by any names, in the order of the program: 'data=16,model=4', 'X=8,Y=2'.
+
+    Raises a ValueError that says what to write instead.
+    """
+    sizes: dict[str, int] = {}
+    for part in filter(None, re.split(r"[,\s]+", text.strip())):
+        match = _AXIS.fullmatch(part)
+        if match is None or match[1] in sizes or int(match[2]) < 1:
+            raise ValueError(
+                f"{text!r} is not a mesh; name each axis of the program once, slowest first, as in "
+                "data=16,model=4"
+            )
+        sizes[match[1]] = int(match[2])
+    if not sizes:
+        raise ValueError("a mesh needs an axis; write the axes of the program, as in data=16,model=4")
+    return sizes
 
 
 def infer(module: HloModule, devices: int) -> dict[str, int]:

@@ -128,11 +128,24 @@ def read(text: str) -> ProgramSource:
 
 
 def with_notes(source: ProgramSource) -> str:
-    """The text of a program, after one line that states its mesh, machine, arguments and memory."""
+    """The text of a program, after one line that states its mesh, machine, arguments and memory.
+
+    Files are named without their folders, which are those of one machine.
+    """
     told: dict[str, Any] = {"mesh": dict(source.mesh), "machine": source.machine, "platform": source.platform}
     told["arguments"] = [asdict(one) for one in source.arguments]
     told["memory"] = asdict(source.memory) if source.memory else None
-    return f"{NOTE}{json.dumps(told)}\n{source.text}"
+    return f"{NOTE}{json.dumps(told)}\n{_without_folders(source.text)}"
+
+
+def _without_folders(text: str) -> str:
+    """A text whose table of file names, and whose older `source_file`s, have no folders."""
+    head, title, rest = text.partition("\nFileNames\n")
+    if title:
+        names, _, rest = rest.partition("\n\n")
+        names = re.sub(r'^(\d+ ").*[/\\]', r"\1", names, flags=re.M)
+        text = f"{head}{title}{names}\n\n{rest}"
+    return re.sub(r'(source_file=")[^"]*/', r"\1", text)
 
 
 def _argument(told: Mapping[str, Any]) -> Argument:

@@ -321,7 +321,8 @@ def main(*rules: str) -> None:
             continue
         for program, faulty in zip(pair, (True, False), strict=True):
             text = source.with_notes(compiled(program))
-            with gzip.GzipFile(FOLDER / file_name(rule, faulty=faulty), "wb", mtime=0) as file:
+            path = FOLDER / file_name(rule, faulty=faulty)
+            with gzip.GzipFile(path, "wb", mtime=0) as file:
                 file.write(text.encode())
             print(file_name(rule, faulty=faulty))
 

@@ -122,7 +122,7 @@ def relayouts(program: InspectedProgram) -> Iterator[Finding]:
     shape = slowest.kernel.instruction.shapes[0]
     yield Finding(
         rule="relayout copies",
-        message=f"{len(copies)} kernels only copy or transpose: {si(seconds, 's')}, {percent(share)} of the step; "
+        message=f"{_only_copy(len(copies))}: {si(seconds, 's')}, {percent(share)} of the step; "
         f"the slowest writes {shape}",
         advice="Store arrays in the order in which matmuls read them, or let one einsum do the transpose",
         section=COPIES,
@@ -131,6 +131,10 @@ def relayouts(program: InspectedProgram) -> Iterator[Finding]:
         places=tuple(k.kernel.name for k in copies),
         lines=_lines(copies),
     )
+
+
+def _only_copy(kernels: int) -> str:
+    return "1 kernel only copies or transposes" if kernels == 1 else f"{kernels} kernels only copy or transpose"
 
 
 def wide_matmuls(program: InspectedProgram) -> Iterator[Finding]:
@@ -206,7 +210,7 @@ def host_calls(program: InspectedProgram) -> Iterator[Finding]:
     lines = dict.fromkeys(filter(None, (program.source.line_of(v.instruction) for v in calls)))
     yield Finding(
         rule="calls to the host",
-        message=f"The program calls the host {runs:,} time{'s' * (runs > 1)} per run, as jax.debug.print and "
+        message=f"The program calls the host {'once' if runs == 1 else f'{runs:,} times'} per run, as jax.debug.print and "
         "pure_callback do, and may wait for it",
         advice="Return the values from the step and print them later, or call the host less often",
         section=SMELLS,

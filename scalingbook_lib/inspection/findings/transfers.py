@@ -16,7 +16,7 @@ from scalingbook_lib.inspection.findings.finding import (
     Finding,
     Section,
 )
-from scalingbook_lib.inspection.program import InspectedProgram, PlacedTransfer
+from scalingbook_lib.inspection.program import NEGLIGIBLE, InspectedProgram, PlacedTransfer
 from scalingbook_lib.inspection.steps import WAIT
 from scalingbook_lib.units import percent, si
 
@@ -145,7 +145,8 @@ def exposed(program: InspectedProgram) -> Iterator[Finding]:
     """Collectives for which the device waits."""
     if program.source.platform == "cpu":  # XLA:CPU overlaps nothing
         return
-    for group in _grouped(program.transfers, lambda t: (t.collective.kind, t.collective.axes, t.line)):
+    for group in _grouped(program.transfers, lambda t: (t.collective.kind, t.collective.axes)):
+        group = [t for t in group if t.exposed_s > NEGLIGIBLE * t.seconds]
         share = sum(t.exposed_s for t in group) / program.run_s if program.run_s else 0.0
         if share < LEAST_SHARE:
             continue
