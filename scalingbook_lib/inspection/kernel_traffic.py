@@ -15,10 +15,15 @@ UPDATES = ("dynamic-update-slice", "scatter")
 _TYPED = re.compile(r"([a-z]\w*\[[\d,<= ]*\])(\{[^}]*\})?")
 
 
+def fused(module: HloModule, i: Instruction) -> Computation | None:
+    """The computation of a fusion; None for other instructions, and if the text lacks it."""
+    names = walk.callees(i) if i.opcode == "fusion" else []
+    return module.computations.get(names[0]) if names else None
+
+
 def hbm_bytes(module: HloModule, computation: Computation, i: Instruction) -> float:
     """The bytes that one run of an instruction reads from HBM and writes to it, without padding."""
-    called = [module.computations[name] for name in walk.callees(i)] if i.opcode == "fusion" else []
-    body = called[0] if called else None
+    body = fused(module, i)
     operands = [computation.instructions.get(name) for name in i.operands]
     if i.opcode in SLICES:
         return 2 * sum(shape.nbytes for shape in i.shapes)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.hlo import walk
 from scalingbook_lib.hlo.module import Computation, HloModule, Instruction, dtype_bytes, shapes_in
+from scalingbook_lib.inspection.kernel_traffic import fused
 from scalingbook_lib.inspection.source import ProgramSource
 from scalingbook_lib.units import Result, binary
 
@@ -213,9 +214,9 @@ def _updated(module: HloModule, i: Instruction) -> int | None:
     """The operand in whose memory an instruction writes its result; None if it has memory of its own."""
     if i.opcode in _IN_PLACE:
         return 0
-    if i.opcode != "fusion":
+    body = fused(module, i)
+    if body is None:
         return None
-    body = module.computations[next(iter(walk.callees(i)))]
     inner = walk.resolve(body, body.root.name) or body.root
     if inner.opcode not in _IN_PLACE:
         return None

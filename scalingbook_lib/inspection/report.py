@@ -95,18 +95,23 @@ class ProgramReport(Result):
     def title(self) -> str:
         """The program, its machine and its mesh."""
         source, machine = self.program.source, self.program.hardware.machine
-        mesh = f" as {format_sizes(source.mesh)}" if source.mesh else ""
-        on = machine.name if machine else f"{source.devices} {source.platform or 'unknown'} device(s)"
+        mesh = f" as {format_sizes(source.mesh)}" if source.devices > 1 else ""
+        n, kind = source.devices, source.platform.upper()
+        on = machine.name if machine else " ".join(filter(None, (f"{n:,}", kind, "devices" if n > 1 else "device")))
         return f"{source.name} on {on}{mesh}"
 
     @property
     def summary(self) -> tuple[str, str, str]:
         """Three lines: the time of a run, its memory and FLOPs, and the first finding."""
         p = self.program
-        if p.run_s:
+        if p.run_s and p.transfers and not p.hardware.laid:
+            time = f"{si(p.run_s, 's')} of compute per run estimated; transfers have no times"
+        elif p.run_s:
             time = f"{si(p.run_s, 's')} per run estimated, {percent(p.exposed_share)} exposed communication"
         else:
-            time = f"{len(p.transfers)} collectives in the text; no times, because no machine is named"
+            n = len(p.transfers)
+            why = "the mesh does not fit" if p.hardware.machine else "no machine is named"
+            time = f"{n} collective{'s' * (n != 1)} in the text; no times, because {why}"
         capacity = p.hardware.hbm_bytes
         of = f" of {binary(capacity)}" if capacity else ""
         useful = p.work.useful_share
@@ -122,6 +127,7 @@ class ProgramReport(Result):
         """Everything as plain values for JSON, in base units."""
         p = self.program
         need, work = p.work.need, p.work
+        timed = p.run_s and (p.hardware.laid or not p.transfers)
         return {
             "program": p.source.name,
             "platform": p.source.platform or None,
@@ -129,8 +135,8 @@ class ProgramReport(Result):
             "devices": p.source.devices,
             "mesh": dict(p.source.mesh),
             "estimated_run_s": p.run_s or None,
-            "exposed_s": p.exposed_s if p.run_s else None,
-            "exposed_share": p.exposed_share if p.run_s else None,
+            "exposed_s": p.exposed_s if timed else None,
+            "exposed_share": p.exposed_share if timed else None,
             "flops": {
                 "device_flops": work.flops,
                 "recomputed_flops": work.recomputed,

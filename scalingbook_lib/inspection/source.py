@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from scalingbook_lib.hlo import HloError, parse
-from scalingbook_lib.hlo.module import HloModule, Instruction
+from scalingbook_lib.hlo import HloError, parse, replica_groups
+from scalingbook_lib.hlo.module import COLLECTIVE_OPCODES, HloModule, Instruction
 
 NOTE = "// scalingbook: "
 _PARTITIONS = re.compile(r"\bnum_partitions=(\d+)")
@@ -74,14 +74,14 @@ class ProgramSource:
         found = re.match(r"HloModule\s+([\w.\-]+)", self.module.header)
         return found[1] if found else "a program"
 
-    @property
+    @cached_property
     def devices(self) -> int:
-        """The number of devices for which the program was partitioned; 1 if its header does not say."""
+        """The number of devices for which the program was partitioned: by its header, else by its groups."""
         for form in (_PARTITIONS, _REPLICAS):
             found = form.search(self.module.header)
             if found and int(found[1]) > 1:
                 return int(found[1])
-        return 1
+        return _devices_of_groups(self.module)
 
     @cached_property
     def _tables(self) -> dict[str, dict[int, str]]:
@@ -146,6 +146,17 @@ def _without_folders(text: str) -> str:
         names = re.sub(r'^(\d+ ").*[/\\]', r"\1", names, flags=re.M)
         text = f"{head}{title}{names}\n\n{rest}"
     return re.sub(r'(source_file=")[^"]*/', r"\1", text)
+
+
+def _devices_of_groups(module: HloModule) -> int:
+    """One more than the largest device number in the groups of a program; 1 without groups."""
+    most = 0
+    for computation in module.computations.values():
+        for i in computation.instructions.values():
+            if i.opcode.removesuffix("-start") in COLLECTIVE_OPCODES:
+                groups = [*replica_groups.read(i.attributes, 1), *replica_groups.pairs(i.attributes)]
+                most = max([most, *(max(group) for group in groups if group)])
+    return most + 1
 
 
 def _argument(told: Mapping[str, Any]) -> Argument:

@@ -11,7 +11,7 @@ from scalingbook_lib.hlo import cost, walk
 from scalingbook_lib.hlo.compiled_collectives import CompiledCollective, started_by
 from scalingbook_lib.hlo.module import Computation, HloModule, Instruction, dtype_bytes
 from scalingbook_lib.hlo.walk import Visit
-from scalingbook_lib.inspection.kernel_traffic import hbm_bytes
+from scalingbook_lib.inspection.kernel_traffic import fused, hbm_bytes
 
 START, DONE, WAIT = "start", "done", "wait"
 # Instructions that neither compute nor move anything.
@@ -161,10 +161,8 @@ def _only_copies(module: HloModule, i: Instruction) -> bool:
     rearranges = {"copy", "transpose", "bitcast", "reshape", "parameter", "get-tuple-element", "tuple"}
     if i.opcode in ("copy", "transpose"):
         return True
-    if i.opcode != "fusion":
-        return False
-    parts = [p for name in walk.callees(i) for p in module.computations[name].instructions.values()]
-    opcodes = {p.opcode for p in parts}
+    body = fused(module, i)
+    opcodes = {p.opcode for p in body.instructions.values()} if body else set[str]()
     return opcodes <= rearranges and bool(opcodes & {"copy", "transpose"})
 
 
@@ -181,11 +179,9 @@ def _dtype(module: HloModule, here: Computation, i: Instruction) -> str:
 def _parts(module: HloModule, here: Computation, i: Instruction) -> Iterator[tuple[Instruction, Computation]]:
     """An instruction and everything fused into it, each with its computation."""
     yield i, here
-    if i.opcode == "fusion":
-        for name in walk.callees(i):
-            inner = module.computations[name]
-            for part in inner.instructions.values():
-                yield from _parts(module, inner, part)
+    if (inner := fused(module, i)) is not None:
+        for part in inner.instructions.values():
+            yield from _parts(module, inner, part)
 
 
 def parts(module: HloModule, kernel: Kernel) -> Iterator[tuple[Instruction, Computation]]:

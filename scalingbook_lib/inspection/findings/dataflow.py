@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from scalingbook_lib.hlo import cost, walk
 from scalingbook_lib.hlo.module import Computation, HloModule, Instruction
-from scalingbook_lib.inspection.kernel_traffic import SLICES, read_bytes
+from scalingbook_lib.inspection.kernel_traffic import SLICES, fused, read_bytes
 from scalingbook_lib.inspection.steps import Loop, Move
 
 PASSED_ON = {*walk.TRANSPARENT, "get-tuple-element", "tuple", "transpose"}
@@ -35,8 +35,7 @@ def used_bytes(module: HloModule, here: Computation, i: Instruction) -> float:
         value, user = pending.pop()
         if user.opcode in SLICES and user.operands[0] == value.name:
             total += sum(shape.nbytes for shape in user.shapes)
-        elif user.opcode == "fusion":
-            body = module.computations[next(iter(walk.callees(user)))]
+        elif (body := fused(module, user)) is not None:
             places = [n for n, name in enumerate(user.operands) if name == value.name]
             total += sum(read_bytes(body, n) for n in places)
         elif user.opcode in PASSED_ON - {"tuple"} and not user.root:
@@ -146,9 +145,9 @@ def feeds_matmul(module: HloModule, kernel: Instruction, place: int) -> bool:
     """Whether a fusion multiplies its operand with this number as a matrix."""
     if kernel.opcode in cost.MATMULS:
         return True
-    if kernel.opcode != "fusion":
+    body = fused(module, kernel)
+    if body is None:
         return False
-    body = module.computations[next(iter(walk.callees(kernel)))]
     parameter = next((p for p in body.instructions.values() if p.operands == (str(place),)), None)
     if parameter is None:
         return False
@@ -198,10 +197,8 @@ def _adds(module: HloModule, here: Computation, element: int, reached: set[str])
         return False
     if new.opcode == "add":
         return True
-    if new.opcode != "fusion":
-        return False
-    body = module.computations[next(iter(walk.callees(new)))]
-    return any(_feeds_sum(body, place) for place in old)
+    body = fused(module, new)
+    return body is not None and any(_feeds_sum(body, place) for place in old)
 
 
 def _reads_element(here: Computation, name: str, element: int) -> bool:
@@ -212,8 +209,8 @@ def _reads_element(here: Computation, name: str, element: int) -> bool:
 
 def _feeds_sum(body: Computation, place: int) -> bool:
     """Whether a fusion adds something to its parameter with this number, and does nothing else with it."""
-    parameter = next(p for p in body.instructions.values() if p.operands == (str(place),))
-    users = [*_beyond(body, parameter.name)]
+    parameter = next((p for p in body.instructions.values() if p.operands == (str(place),)), None)
+    users = [*_beyond(body, parameter.name)] if parameter else []
     return bool(users) and all(user.opcode == "add" for user in users)
 
 

@@ -26,6 +26,11 @@ OPTIMIZER = re.compile(
     r"\bopt|optim|moment|adam|\bmu\b|\bnu\b|\['[mv]'\]|\.[mv]\b|exp_avg|master|slot|accum|ema\b", re.I
 )
 
+# Arguments that a program other than a training step replaces: activations are not among them.
+STATE = re.compile(r"cache|state|param|\bkv\b|weights", re.I)
+# Kernels whose result is a new value of an operand, if they do not multiply it.
+_UPDATING = ("fusion", "add", "subtract", "multiply", "dynamic-update-slice", "scatter", "select", "convert")
+
 
 def replicated_state(program: InspectedProgram) -> Iterator[Finding]:
     """Optimizer state or weights that a training step updates, replicated on a mesh axis."""
@@ -93,6 +98,8 @@ def _sources(program: InspectedProgram, name: str) -> Iterator[Instruction]:
     if value is None or value.opcode == "parameter":
         return
     operands = value.operands
+    if value.opcode not in (*_UPDATING, "get-tuple-element"):
+        return
     if value.opcode == "get-tuple-element":
         whole = entry.instructions.get(value.operands[0])
         if whole is None:
@@ -121,7 +128,8 @@ def _is_multiplied(program: InspectedProgram, value: Instruction, source: Instru
 def not_donated(program: InspectedProgram) -> Iterator[Finding]:
     """New values of arguments that could reuse their memory, if the arguments were donated."""
     donated = aliases(program.module.header)
-    pairs = [p for p, k in updates(program) if k not in donated and _number(p) not in donated.values()]
+    free = [p for p, k in updates(program) if k not in donated and _number(p) not in donated.values()]
+    pairs = [p for p in free if program.is_training or STATE.search(_name(p))]
     saved = sum(p.shapes[0].nbytes for p in pairs)
     if not pairs or _negligible(program, saved):
         return
