@@ -16,8 +16,10 @@ from scalingbook_cli import (
     collective,
     completion,
     conform,
+    explain,
     grade,
     inspection,
+    mcp_server,
     measure,
     model,
     plan,
@@ -65,8 +67,21 @@ def scalingbook(ctx: click.Context) -> None:
 
 
 for module in (
-    model, roofline, collective, plan, serve, inspection, measure, score, conform, grade, chips, completion,
-):  # fmt: skip
+    model,
+    roofline,
+    collective,
+    plan,
+    serve,
+    inspection,
+    measure,
+    score,
+    conform,
+    grade,
+    chips,
+    explain,
+    mcp_server,
+    completion,
+):
     scalingbook.add_command(module.command)
 
 
