@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from scalingbook_book import profile_timeline
 from scalingbook_book.reader import draw
 from scalingbook_book.reader.explorers.view import (
     Bars,
@@ -22,6 +23,8 @@ from scalingbook_book.reader.explorers.view import (
     Timeline,
 )
 from scalingbook_lib.inspection import Finding, ProgramReport, inspect, mesh_inference
+from scalingbook_lib.inspection.findings.profiles import levers
+from scalingbook_lib.inspection.profile_report import ProfileReport, StepTime
 from scalingbook_lib.inspection.program import HIDDEN
 from scalingbook_lib.inspection.report import FIRST
 from scalingbook_lib.inspection.timeline import COMPUTES, MOVES, SKIPPED
@@ -80,6 +83,55 @@ def document(title: str, body: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n<body>{body}</body></html>\n"
     )
+
+
+def profile_page(report: ProfileReport, *, book: str | None = None) -> str:
+    """A whole HTML file with the report on a profile."""
+    timeline = profile_timeline.view(report.trace, min(1, report.trace.runs - 1))
+    operations = [
+        (row.op.name, row.op.kind, row.op.scope, f"{row.times:.3g}", si(row.self_s, "s"), percent(row.share))
+        for row in report.operations[:MOST_ROWS]
+    ]
+    steps = [
+        (str(step.number), *(si(t, "s") for t in _parts(step)), step.largest_wait)
+        for step in report.steps[:MOST_ROWS]
+    ]
+    collectives = [
+        (c.name, f"{c.times:.3g}", si(c.seconds, "s"), si(c.exposed_s, "s")) for c in report.collectives[:MOST_ROWS]
+    ]
+    workers = [(w.name, si(w.compute_s, "s"), si(w.exposed_s, "s"), si(w.idle_s, "s")) for w in report.workers]
+    parts = [
+        *(f"<p>{escape(line)}.</p>" for line in report.summary[:2]),
+        section("Levers", findings_list(levers(report), book=book)),
+        section("One step", "".join(figure(panel) for panel in timeline.panels)),
+        section("Steps", steps_svg(report) + table(STEP_COLUMNS, steps, (6,))),
+        section("Operations", table(("operation", "kind", "scope", "times", "time", "share"), operations, (0, 1, 2))),
+        section(
+            "Collectives", table(("collective", "times", "time", "exposed"), collectives) if collectives else ""
+        ),
+        section("Devices and hosts", table(("", "compute", "exposed", "idle"), workers) if workers else ""),
+    ]
+    title = f"profile: {report.trace.title}"
+    return document(title, f'<div class="inspected"><h1>{escape(title)}</h1>{"".join(parts)}</div>')
+
+
+STEP_COLUMNS = ("step", "time", "compute", "exposed", "gaps", "wait", "waits most for")
+
+
+def _parts(step: StepTime) -> tuple[float, ...]:
+    return step.duration_s, step.compute_s, step.exposed_s, step.launch_s, step.wait_s
+
+
+def steps_svg(report: ProfileReport) -> str:
+    """The parts of every step, as stacked bars."""
+    shown = report.steps[:12]
+    series = (
+        Series("compute", [step.compute_s for step in shown], 1),
+        Series("exposed", [step.exposed_s for step in shown], 2),
+        Series("gaps", [step.launch_s for step in shown], 3),
+        Series("wait", [step.wait_s for step in shown], 5),
+    )
+    return figure(Bars(Scale("time", "s"), [f"step {step.number}" for step in shown], series, stacked=True))
 
 
 def fragment(report: ProgramReport, *, book: str | None = "", limit: int = FIRST) -> str:

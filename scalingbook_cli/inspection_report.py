@@ -16,7 +16,7 @@ def answer(report: ProgramReport, *, notes: Iterable[str] = ()) -> Answer:
     notes = (*notes, *report.program.source.notes)
     broken = report.broken
     return Answer(
-        summary="\n".join(_summary(report)),
+        summary="\n".join(short(report.summary)),
         tables=(
             *limits_table(broken),
             *findings_table(report.findings),
@@ -65,9 +65,9 @@ def comparison(found: ReportComparison, report: ProgramReport, *, notes: Iterabl
     )
 
 
-def _summary(report: ProgramReport) -> Iterator[str]:
-    """Three lines; a long one is shortened at a semicolon or a comma."""
-    for line in report.summary:
+def short(lines: Iterable[str]) -> Iterator[str]:
+    """Lines of at most 100 characters; a long one is shortened at a semicolon or a comma."""
+    for line in lines:
         while len(line) > LINE_WIDTH and ("; " in line or ", " in line):
             line = line.rpartition("; " if "; " in line else ", ")[0]
         yield line
@@ -79,7 +79,9 @@ def limits_table(broken: tuple[str, ...]) -> Iterator[TextTable]:
         yield TextTable("Limits exceeded", ("",), tuple((one[0].upper() + one[1:],) for one in broken))
 
 
-def findings_table(found: tuple[Finding, ...], limit: int = FIRST) -> Iterator[TextTable]:
+def findings_table(
+    found: tuple[Finding, ...], limit: int = FIRST, *, title: str = "Findings"
+) -> Iterator[TextTable]:
     """The first findings: what is wrong, what to change, what that saves at most, and where to read about it."""
     if not found:
         return
@@ -89,7 +91,7 @@ def findings_table(found: tuple[Finding, ...], limit: int = FIRST) -> Iterator[T
         section = f"{one.section.page}#{one.section.anchor}"
         rows.append((f"{n}", f"{one.message}{lines}.\n{one.advice}.\nBook: {one.section.title} ({section})", saved(one)))
     more = f", the first {limit} of {len(found)}" if len(found) > limit else ""
-    yield TextTable(f"Findings{more}", ("", "finding", "saves\nat most"), tuple(rows), words=(0, 1))
+    yield TextTable(f"{title}{more}", ("", "finding", "saves\nat most"), tuple(rows), words=(0, 1))
 
 
 def saved(one: Finding) -> str:

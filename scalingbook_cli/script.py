@@ -23,6 +23,7 @@ from scalingbook_cli import (
     measure,
     model,
     plan,
+    profiling,
     roofline,
     score,
     serve,
@@ -40,6 +41,7 @@ Examples:
   scalingbook collective all-reduce 16M h100:1024 --mesh X=8,Y=128 --over X --json
   scalingbook plan llama-3.1-405b h100:16384 --batch 16Mi
   scalingbook inspect train.py:step --slice v5p:4x4x4 --max-exposed 10%
+  scalingbook profile logs/
   scalingbook serve llama-3-70b v5e:4x4 --prompt 8192 --weights int8 --kv int8 --itl 50ms
 """
 
@@ -73,6 +75,7 @@ for module in (
     plan,
     serve,
     inspection,
+    profiling,
     measure,
     score,
     conform,

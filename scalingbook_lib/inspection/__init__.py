@@ -25,6 +25,7 @@ from scalingbook_lib.inspection.comparison import ReportComparison, compare
 from scalingbook_lib.inspection.findings import Finding, Section
 from scalingbook_lib.inspection.hardware import Hardware
 from scalingbook_lib.inspection.limits import Limits
+from scalingbook_lib.inspection.profile_report import ProfileReport, profile
 from scalingbook_lib.inspection.program import InspectedProgram
 from scalingbook_lib.inspection.report import ProgramReport
 from scalingbook_lib.inspection.source import MemoryUse, ProgramSource
@@ -38,6 +39,7 @@ __all__ = [
     "InspectedProgram",
     "Limits",
     "Need",
+    "ProfileReport",
     "ProgramReport",
     "ProgramSource",
     "ReportComparison",
@@ -45,6 +47,7 @@ __all__ = [
     "compare",
     "inspect",
     "mesh_inference",
+    "profile",
     "read_source",
 ]
 
