@@ -1,6 +1,10 @@
 """The command `scalingbook inspect`: what a compiled program does, what it costs, and what to change."""
 
+import contextlib
+import gzip
 import sys
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,7 @@ NO_CODE = "to inspect a program without running its file, save compiled.as_text(
 
 
 @click.command("inspect", short_help="What a compiled program does: collectives, memory, time, findings.")
-@click.argument("program", required=False, type=parameter_types.PATH)
+@click.argument("program", metavar="PROGRAM", required=False, type=parameter_types.PATH)
 @click.option("--hlo", "hlo_file", type=parameter_types.PATH, help="Read a text, and run no code of a file.")
 @click.option(
     "--slice", "machine", type=parameter_types.MACHINE, help="The machine to compile for, as in v5p:4x4x4."
@@ -99,17 +103,33 @@ def command(
         "sequence": sequence,
         "training": not forward,
     }
-    found, notes = read_program(program or hlo_file or "", text_only=hlo_file is not None, **how)
-    report = inspection.inspect(found, machine=machine, limits=limits, **asked)
+    named = program or hlo_file or ""
+    with _complete(named):
+        found, notes = read_program(named, text_only=hlo_file is not None, **how)
+        report = inspection.inspect(found, machine=machine, limits=limits, **asked)
+        told = inspection_report.answer(report, notes=notes)
     if save:
         save.write_text(source.with_notes(report.program.source), encoding="utf-8")
     if html:
         html.write_text(_page(report), encoding="utf-8")
     if old is None:
-        return inspection_report.answer(report, notes=notes)
-    before, more = read_program(old, text_only=hlo_file is not None, **how)
-    compared = inspection.compare(inspection.inspect(before, machine=machine, **asked), report)
+        return told
+    with _complete(old):
+        before, more = read_program(old, text_only=hlo_file is not None, **how)
+        compared = inspection.compare(inspection.inspect(before, machine=machine, **asked), report)
     return inspection_report.comparison(compared, report, notes=(*notes, *more))
+
+
+@contextlib.contextmanager
+def _complete(name: str) -> Iterator[None]:
+    """Turn what a damaged text raises into one sentence."""
+    try:
+        yield
+    except (KeyError, IndexError, StopIteration, AttributeError, RecursionError, ZeroDivisionError) as error:
+        raise ValueError(
+            f"{name} is not the whole text of a compiled program: something in it refers to {error}, which is not "
+            "there; write compiled.as_text() to a file again"
+        ) from error
 
 
 def _page(report: ProgramReport) -> str:
@@ -141,7 +161,11 @@ def read_program(
     Raises a ValueError that says what to write instead.
     """
     if text == "-":
-        return _of_text(sys.stdin.read(reading.MOST_FILE), "standard input", text_only, machine, mesh)
+        try:
+            piped = sys.stdin.read(reading.MOST_FILE)
+        except (OSError, ValueError) as error:
+            raise ValueError("standard input is not UTF-8 text; pipe compiled.as_text() into it") from error
+        return _of_text(piped, "standard input", text_only, machine, mesh)
     if _is_function(text) and not text_only:
         return _of_function(text, machine, mesh, arguments)
     if arguments:
@@ -162,10 +186,10 @@ def _is_function(text: str) -> bool:
 
 def _decoded(path: Path) -> str:
     """The text of a file, perhaps compressed with gzip."""
-    import gzip
-    import zlib
-
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}; give a file that you can read") from error
     if content.startswith(b"\x1f\x8b"):
         try:
             content = gzip.decompress(content)

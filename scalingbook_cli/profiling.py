@@ -9,7 +9,6 @@ import click
 
 from scalingbook_cli import inspection_report, parameter_types
 from scalingbook_cli.answer import Answer, DerivationLine, TextTable, answer_command, figure
-from scalingbook_lib.hlo import HloError
 from scalingbook_lib.inspection.findings import profiles
 from scalingbook_lib.inspection.profile_report import ProfileReport, profile
 from scalingbook_lib.machines import Chip
@@ -19,7 +18,7 @@ MOST_STEPS, MOST_OPERATIONS, MOST_WORKERS, MOST_NAME = 8, 10, 8, 30
 
 
 @click.command("profile", short_help="What the steps of a profile wait for, and the largest levers.")
-@click.argument("file", type=parameter_types.PATH)
+@click.argument("file", metavar="FILE", type=parameter_types.PATH)
 @click.option(
     "--hlo",
     "programs",
@@ -57,16 +56,19 @@ def command(
 
     \b
     FILE is
-      host.xplane.pb       a file of the profiler of JAX, TensorFlow or PyTorch/XLA, also compressed
+      host.xplane.pb       a file of the profiler of JAX or TensorFlow, compressed or not
       host.trace.json.gz   the trace for viewers next to it, which has less
-      logs/                a TensorBoard folder: the newest run below it, with the profiles of all hosts
+      logs/                a TensorBoard folder: the newest run below it, of all hosts
       trace.json           a trace that profiles.save wrote
 
-    A step begins with an operation of the program that takes most time and ends where its next run begins. A
-    short pause between two operations is a launch gap; a longer one is a wait for the host. Profiles of GPUs
+    A step begins with an operation of the program that takes most time and ends where its next run begins.
+    A short pause between two operations is a launch gap; a longer one is a wait for the host. Profiles of GPUs
     name no FLOPs or bytes: give the program's text with --hlo to compare operations with their rooflines.
     """
-    report = profile(_existing(file), *map(_program, programs), chip=chip, annotations=annotations)
+    try:
+        report = profile(_existing(file), *map(_program, programs), chip=chip, annotations=annotations)
+    except OSError as error:
+        raise ValueError(str(error) if error.strerror is None else f"{file}: {error.strerror}") from error
     if not report.steps:
         raise ValueError(f"{file} holds no run of a program; record the profile while a step runs")
     broken = tuple(_broken(report, max_exposed, max_idle))
@@ -110,7 +112,7 @@ def _program(path: str) -> str:
     except OSError as error:
         raise ValueError(f"there is no program {path!r}: {error.strerror}; give the path of a text") from error
     if "ENTRY" not in text:
-        raise HloError(f"{path} has no entry computation; write compiled.as_text() to a file")
+        raise ValueError(f"{path} has no entry computation; write compiled.as_text() to a file")
     return text
 
 

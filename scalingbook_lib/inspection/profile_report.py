@@ -276,7 +276,7 @@ class ProfileReport(Result):
         total = mean.duration_s or 1.0
         idle = percent((mean.launch_s + mean.wait_s) / total)
         first = (
-            f"{self.trace.title}: {n} step{'s' * (n != 1)} of {si(self.step_s, 's')} on {self._devices}; "
+            f"{n} step{'s' * (n != 1)} of {si(self.step_s, 's')} on {self._devices}; "
             f"{percent(mean.compute_s / total)} compute, {percent(mean.exposed_s / total)} exposed transfers, {idle} "
             "idle"
         )
@@ -336,7 +336,10 @@ class ProfileReport(Result):
                 }
                 for w in self.workers
             ],
-            "levers": [finding_values(f) for f in profiles.levers(self)],
+            "levers": [
+                {name: value for name, value in finding_values(f).items() if name not in ("places", "lines")}
+                for f in profiles.levers(self)
+            ],
         }
 
     def _operation_values(self, row: OperationRow) -> dict[str, Any]:

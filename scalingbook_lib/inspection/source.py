@@ -66,7 +66,15 @@ class ProgramSource:
     @cached_property
     def module(self) -> HloModule:
         """The parsed text. Raises an HloError that says which line could not be read."""
-        return parse(self.text)
+        try:
+            return parse(self.text)
+        except HloError as error:
+            raise HloError(f"{error}{_place(self.text)}") from error
+        except (ValueError, IndexError, KeyError, AttributeError, RecursionError) as error:
+            raise HloError(
+                f"the text is not the whole text of a compiled program{_place(self.text)}; write "
+                "compiled.as_text() to a file again"
+            ) from error
 
     @property
     def name(self) -> str:
@@ -146,6 +154,18 @@ def _without_folders(text: str) -> str:
         names = re.sub(r'^(\d+ ").*[/\\]', r"\1", names, flags=re.M)
         text = f"{head}{title}{names}\n\n{rest}"
     return re.sub(r'(source_file=")[^"]*/', r"\1", text)
+
+
+def _place(text: str) -> str:
+    """The first line of a text that cannot be read, such as ' (line 12: ...)'; "" if each line can be."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not re.match(r"\s+(?:ROOT )?%?[\w.\-]+ = ", line):
+            continue
+        try:
+            parse(f"ENTRY %main () -> f32[] {{\n{line}\n}}")
+        except (HloError, ValueError, IndexError, KeyError, AttributeError):
+            return f" (line {number:,}: {line.strip()[:60]!r})"
+    return ""
 
 
 def _devices_of_groups(module: HloModule) -> int:

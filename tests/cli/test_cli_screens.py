@@ -27,6 +27,8 @@ SCREENS = {
     "help_collective": "collective --help",
     "help_plan": "plan --help",
     "help_serve": "serve --help",
+    "help_inspect": "inspect --help",
+    "help_profile": "profile --help",
     "help_score": "score --help",
     "help_conform": "conform --help",
     "help_grade": "grade --help",
@@ -39,6 +41,8 @@ SCREENS = {
     "model": "model mixtral-8x7b --sequence 4096 --tokens 1T",
     "roofline": "roofline v5e --matmul 64x8192x8192 --explain",
     "serve": "serve llama-3-70b v5e:4x4 --prompt 8192 --tp 16 --weights int8 --kv int8 --itl 60ms --explain",
+    "inspect": "inspect data/programs/train_step.hlo.gz",
+    "profile": "profile data/traces/serial-before.json --explain",
     "collective_torus": "collective all-to-all 2GiB v5p:4x4x8 --explain",
     "collective_cluster": "collective all-reduce 16M h100:1024 --mesh X=8,Y=128 --over XY --explain",
 }
@@ -54,6 +58,8 @@ KEYS = {
     "keys_serve_as_written": "serve llama-3-70b v5e:4x4 --tp 16 --kv-batch 2 --weights int8 --as-written",
     "keys_score": "score scalingbook_lib/evidence/data/added_training_runs.csv",
     "keys_conform": "conform data/vectors/models.json",
+    "keys_inspect": "inspect data/programs/train_step.hlo.gz --model llama-3-8b --tokens 8Ki",
+    "keys_profile": "profile data/traces/serial-before.json",
     "keys_chips": "chips",
 }
 TYPICAL = (
