@@ -447,8 +447,10 @@ def _busy_during_waits(planes: Any) -> tuple[str, ...]:
     for name, start, duration in xplane.host_spans(planes):
         if duration >= LEAST_HOST_S * 1e9:
             overlap = _overlap(waits, (start, start + duration))
-            # an event that goes on while devices work explains no wait
-            if overlap > 0.5 * duration:
+            # an event that goes on while devices work, or during several waits, explains none
+            second = bisect_left(waits, (start, start)) + 1
+            several = second < len(waits) and waits[second][1] <= start + duration
+            if overlap > 0.5 * duration and not several:
                 seconds[name] = seconds.get(name, 0.0) + overlap
     found = [name for name in sorted(seconds, key=lambda name: -seconds[name]) if seconds[name] > 0.2 * total]
     return tuple(found[:MOST_NAMES])
