@@ -97,17 +97,24 @@ def profile_page(report: ProfileReport, *, book: str | None = None) -> str:
         for step in report.steps[:MOST_ROWS]
     ]
     collectives = [
-        (c.name, f"{c.times:.3g}", si(c.seconds, "s"), si(c.exposed_s, "s")) for c in report.collectives[:MOST_ROWS]
+        (c.name, f"{c.times:.3g}", si(c.seconds, "s"), si(c.exposed_s, "s"))
+        for c in report.collectives[:MOST_ROWS]
     ]
-    workers = [(w.name, si(w.compute_s, "s"), si(w.exposed_s, "s"), si(w.idle_s, "s")) for w in report.workers]
+    workers = [
+        (w.name, si(w.compute_s, "s"), si(w.exposed_s, "s"), si(w.idle_s, "s")) for w in report.workers
+    ]
     parts = [
         *(f"<p>{escape(line)}.</p>" for line in report.summary[:2]),
         section("Levers", findings_list(levers(report), book=book)),
         section("One step", "".join(figure(panel) for panel in timeline.panels)),
         section("Steps", steps_svg(report) + table(STEP_COLUMNS, steps, (6,))),
-        section("Operations", table(("operation", "kind", "scope", "times", "time", "share"), operations, (0, 1, 2))),
         section(
-            "Collectives", table(("collective", "times", "time", "exposed"), collectives) if collectives else ""
+            "Operations",
+            table(("operation", "kind", "scope", "times", "time", "share"), operations, (0, 1, 2)),
+        ),
+        section(
+            "Collectives",
+            table(("collective", "times", "time", "exposed"), collectives) if collectives else "",
         ),
         section("Devices and hosts", table(("", "compute", "exposed", "idle"), workers) if workers else ""),
     ]
@@ -184,7 +191,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence
 
     def cells(tag: str, row: Sequence[str]) -> str:
         return "".join(
-            f"<{tag}{'' if n in words else ' class=number'}>{escape(cell)}</{tag}>" for n, cell in enumerate(row)
+            f"<{tag}{'' if n in words else ' class=number'}>{escape(cell)}</{tag}>"
+            for n, cell in enumerate(row)
         )
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
@@ -219,7 +227,9 @@ def memory_svg(report: ProgramReport) -> str:
     labels = [*memory.terms, "peak"]
     bars = Series("bytes", [*memory.terms.values(), memory.peak], 0)
     estimated = ", temporaries estimated from the text" if memory.estimated else ""
-    return figure(Bars(Scale("bytes", "B"), labels, (bars,), refs=refs, title=f"Peak {binary(memory.peak)}{estimated}"))
+    return figure(
+        Bars(Scale("bytes", "B"), labels, (bars,), refs=refs, title=f"Peak {binary(memory.peak)}{estimated}")
+    )
 
 
 def roofline_svg(report: ProgramReport) -> str:
@@ -253,7 +263,9 @@ def _transfers(report: ProgramReport) -> str:
         exposed = si(row.exposed_s, "s") if row.seconds else ""
         array = f"{c.dtype} {si(c.nbytes, 'B')}"
         received = si(row.received_bytes, "B")
-        rows.append((c.kind, c.over, array, row.trips, times, received, row.first.schedule, exposed, row.first.line))
+        rows.append(
+            (c.kind, c.over, array, row.trips, times, received, row.first.schedule, exposed, row.first.line)
+        )
     columns = ("collective", "axes", "array", "loops", "times", "received", "schedule", "exposed", "line")
     hidden = sum(row.received_bytes for row in report.transfers if row.first.schedule == HIDDEN)
     everything = sum(row.received_bytes for row in report.transfers)
@@ -274,7 +286,19 @@ def _kernels(report: ProgramReport) -> str:
         time = si(k.seconds, "s") if k.seconds else ""
         cycles = f"{k.kernel.cycles:,}" if k.kernel.cycles else ""
         fraction = percent(k.fraction) if k.fraction is not None else ""
-        rows.append((k.kernel.name, k.kernel.kind, times, flops, si(k.kernel.nbytes, "B"), cycles, time, fraction, k.line))
+        rows.append(
+            (
+                k.kernel.name,
+                k.kernel.kind,
+                times,
+                flops,
+                si(k.kernel.nbytes, "B"),
+                cycles,
+                time,
+                fraction,
+                k.line,
+            )
+        )
     columns = ("kernel", "kind", "times", "FLOPs", "bytes", "cycles", "time", "roofline", "line")
     return table(columns, rows, (0, 1, 8)) if rows else ""
 
@@ -284,7 +308,10 @@ def _work(report: ProgramReport) -> str:
     rows = [("of the program", si(work.flops, "FLOPs"))]
     if work.need:
         rows.append((f"that {work.need.model} needs", si(work.need.device_flops, "FLOPs")))
-    rows += [("recomputed", si(work.recomputed, "FLOPs")), ("with padding, in addition", si(work.padded, "FLOPs"))]
+    rows += [
+        ("recomputed", si(work.recomputed, "FLOPs")),
+        ("with padding, in addition", si(work.padded, "FLOPs")),
+    ]
     return table(("of one device", "FLOPs"), rows)
 
 

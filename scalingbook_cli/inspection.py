@@ -54,8 +54,15 @@ NO_CODE = "to inspect a program without running its file, save compiled.as_text(
     metavar="KIND",
     help="Exit with 3 if it runs: all-gather, or all-gather:data for that axis.",
 )
-@click.option("--diff", "old", type=parameter_types.PATH, help="Compare with an old program: a text or FILE.py:FUNCTION.")
-@click.option("--save", type=click.Path(path_type=Path), help="Write the compiled text, with its mesh, to a file.")
+@click.option(
+    "--diff",
+    "old",
+    type=parameter_types.PATH,
+    help="Compare with an old program: a text or FILE.py:FUNCTION.",
+)
+@click.option(
+    "--save", type=click.Path(path_type=Path), help="Write the compiled text, with its mesh, to a file."
+)
 @click.option("--html", type=click.Path(path_type=Path), help="Write the report with drawings to a file.")
 @answer_command
 def command(
@@ -85,8 +92,8 @@ def command(
       step.mlir        a StableHLO module: lowered.as_text(); it is compiled, too
       -                a text on standard input
 
-    A function is traced and compiled, never run. Its file is imported, and so runs its top-level code; nothing
-    else is imported, and --hlo runs no code at all. The file says which arguments the function takes:
+    A function is traced and compiled, never run. Its file is imported, and so runs its top-level code;
+    nothing else is imported, and --hlo runs no code at all. The file says which arguments the function takes:
     step_args(mesh) returns a tuple of jax.ShapeDtypeStruct (or step_args is one), and mesh_axes is a dict of
     axis sizes. --args and --mesh do the same on the command line.
 
@@ -127,7 +134,8 @@ def _complete(name: str) -> Iterator[None]:
         yield
     except (KeyError, IndexError, StopIteration, AttributeError, RecursionError, ZeroDivisionError) as error:
         raise ValueError(
-            f"{name} is not the whole text of a compiled program: something in it refers to {error}, which is not "
+            f"{name} is not the whole text of a compiled program: something in it refers to {error}, "
+            "which is not "
             "there; write compiled.as_text() to a file again"
         ) from error
 
@@ -199,7 +207,8 @@ def _decoded(path: Path) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} is not text: byte {error.start:,} is not UTF-8; write compiled.as_text() to a file, not the "
+            f"{path} is not text: byte {error.start:,} is not UTF-8; write compiled.as_text() to a "
+            "file, not the "
             "serialized program"
         ) from error
 
@@ -229,7 +238,10 @@ def _of_function(
         compiled = lab.user_program.compile_user(
             user, slice_name=_slice(machine), mesh=mesh, arguments=arguments or ""
         )
-    told = f"imported {user.path} (its top-level code ran) and no other file; compiled {user.name} without running it"
+    told = (
+        f"imported {user.path} (its top-level code ran) and no other file; compiled {user.name} without "
+        "running it"
+    )
     return inspection.read_source(compiled), (told,)
 
 
@@ -272,13 +284,16 @@ def _slice(machine: Machine | None) -> str:
         return ""
     if not isinstance(machine, Slice):
         raise ValueError(
-            f"XLA compiles for {machine.chip.name} only where one is; run inspect there without --slice, save its "
+            f"XLA compiles for {machine.chip.name} only where one is; run inspect there without "
+            "--slice, save its "
             "text with --save, and give that text here"
         )
     from scalingbook_lab.compiler import slices
 
     names = [name for name, chip in slices.GENERATIONS.items() if chip == machine.chip]
     if not names:
-        raise ValueError(f"there is no compiler for {machine.chip.name}; its generations are {', '.join(slices.GENERATIONS)}")
+        raise ValueError(
+            f"there is no compiler for {machine.chip.name}; its generations are "
+            f"{', '.join(slices.GENERATIONS)}"
+        )
     return f"{names[0]}:{machine.name.rpartition(' ')[2]}"
-

@@ -82,14 +82,20 @@ def limits_table(broken: tuple[str, ...]) -> Iterator[TextTable]:
 def findings_table(
     found: tuple[Finding, ...], limit: int = FIRST, *, title: str = "Findings"
 ) -> Iterator[TextTable]:
-    """The first findings: what is wrong, what to change, what that saves at most, and where to read about it."""
+    """The first findings: what is wrong, what to change, what that saves, and where to read about it."""
     if not found:
         return
     rows = []
     for n, one in enumerate(found[:limit], 1):
         lines = f" [{', '.join(one.lines[:2])}]" if one.lines else ""
         section = f"{one.section.page}#{one.section.anchor}"
-        rows.append((f"{n}", f"{one.message}{lines}.\n{one.advice}.\nBook: {one.section.title} ({section})", saved(one)))
+        rows.append(
+            (
+                f"{n}",
+                f"{one.message}{lines}.\n{one.advice}.\nBook: {one.section.title} ({section})",
+                saved(one),
+            )
+        )
     more = f", the first {limit} of {len(found)}" if len(found) > limit else ""
     yield TextTable(f"{title}{more}", ("", "finding", "saves\nat most"), tuple(rows), words=(0, 1))
 
@@ -125,7 +131,10 @@ def _transfers(rows: tuple[TransferRow, ...]) -> Iterator[TextTable]:
 def _memory(report: ProgramReport) -> TextTable:
     """The peak by source, then the largest temporaries that are live at it."""
     memory, limit = report.program.memory, report.program.hardware.hbm_bytes
-    rows = [(name, binary(nbytes), percent(nbytes / memory.peak if memory.peak else 0)) for name, nbytes in memory.terms.items()]
+    rows = [
+        (name, binary(nbytes), percent(nbytes / memory.peak if memory.peak else 0))
+        for name, nbytes in memory.terms.items()
+    ]
     rows.append(("peak", binary(memory.peak), ""))
     if memory.aliased:
         rows.append(("outputs in donated arguments", binary(memory.aliased), ""))
@@ -155,7 +164,11 @@ def _kernels(report: ProgramReport) -> Iterator[TextTable]:
     columns = (*columns, *(("cycles", "time", "roofline") if timed else ()), "line")
     estimated = any(k.kernel.cycles for k in found)
     share = percent(sum(k.seconds for k in found) / total) if timed and total else ""
-    how = f", {share} of the compute, {'by the compiler' if estimated else 'at their rooflines'}" if share else ""
+    how = (
+        f", {share} of the compute, {'by the compiler' if estimated else 'at their rooflines'}"
+        if share
+        else ""
+    )
     yield TextTable(f"Slowest kernels{how}", columns, tuple(rows), words=(0, len(columns) - 1))
 
 
@@ -169,7 +182,13 @@ def _work(report: ProgramReport) -> TextTable:
     bound = "≥ " if work.at_least else ""
     rows = [("of the program", f"{bound}{si(work.flops, 'FLOPs')}", "")]
     if work.need:
-        rows.append(("that the model needs", si(work.need.device_flops, "FLOPs"), _share(work.need.device_flops, work.flops)))
+        rows.append(
+            (
+                "that the model needs",
+                si(work.need.device_flops, "FLOPs"),
+                _share(work.need.device_flops, work.flops),
+            )
+        )
     rows.append(("recomputed", si(work.recomputed, "FLOPs"), _share(work.recomputed, work.flops)))
     rows.append(("with padding, in addition", si(work.padded, "FLOPs"), _share(work.padded, work.flops)))
     return TextTable("Matmul FLOPs of one device", ("", "FLOPs", "share"), tuple(rows))
@@ -204,7 +223,11 @@ def _derivation(report: ProgramReport) -> Iterator[DerivationLine]:
         "B",
     )
     yield DerivationLine(
-        "FLOPs", "2 · outputs · terms of each matmul, loops included", "counted from the text", p.work.flops, "FLOPs"
+        "FLOPs",
+        "2 · outputs · terms of each matmul, loops included",
+        "counted from the text",
+        p.work.flops,
+        "FLOPs",
     )
     if need := p.work.need:
         yield DerivationLine(

@@ -27,7 +27,9 @@ MOST_STEPS, MOST_OPERATIONS, MOST_WORKERS, MOST_NAME = 8, 10, 8, 30
     help="The text of a program that ran, for FLOPs, bytes and scopes.",
 )
 @click.option(
-    "--chip", type=parameter_types.CHIP, help="The chip whose roofline to compare with.  [default: the profile's]"
+    "--chip",
+    type=parameter_types.CHIP,
+    help="The chip whose roofline to compare with.  [default: the profile's]",
 )
 @click.option("--annotation", "annotations", multiple=True, help="A host event to name in waits.")
 @click.option(
@@ -62,8 +64,8 @@ def command(
       trace.json           a trace that profiles.save wrote
 
     A step begins with an operation of the program that takes most time and ends where its next run begins.
-    A short pause between two operations is a launch gap; a longer one is a wait for the host. Profiles of GPUs
-    name no FLOPs or bytes: give the program's text with --hlo to compare operations with their rooflines.
+    A short pause between two operations is a launch gap; a longer one is a wait for the host. Profiles of
+    GPUs name no FLOPs or bytes: give the program's text with --hlo to compare operations with rooflines.
     """
     try:
         report = profile(_existing(file), *map(_program, programs), chip=chip, annotations=annotations)
@@ -96,7 +98,8 @@ def command(
 def _existing(file: str) -> Path:
     if not Path(file).exists():
         raise ValueError(
-            f"there is no file or folder {file!r}; give a *.xplane.pb, a *.trace.json.gz, or a TensorBoard folder"
+            f"there is no file or folder {file!r}; give a *.xplane.pb, a *.trace.json.gz, or a "
+            "TensorBoard folder"
         )
     return Path(file)
 
@@ -108,9 +111,13 @@ def _program(path: str) -> str:
         content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
         text = content.decode("utf-8")
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not the text of a program; write compiled.as_text() to a file") from error
+        raise ValueError(
+            f"{path} is not the text of a program; write compiled.as_text() to a file"
+        ) from error
     except OSError as error:
-        raise ValueError(f"there is no program {path!r}: {error.strerror}; give the path of a text") from error
+        raise ValueError(
+            f"there is no program {path!r}: {error.strerror}; give the path of a text"
+        ) from error
     if "ENTRY" not in text:
         raise ValueError(f"{path} has no entry computation; write compiled.as_text() to a file")
     return text
@@ -189,7 +196,8 @@ def _workers(report: ProfileReport) -> Iterator[TextTable]:
     workers = report.workers
     if len(workers) > 1:
         rows = [
-            (w.name, si(w.compute_s, "s"), si(w.exposed_s, "s"), si(w.idle_s, "s")) for w in workers[:MOST_WORKERS]
+            (w.name, si(w.compute_s, "s"), si(w.exposed_s, "s"), si(w.idle_s, "s"))
+            for w in workers[:MOST_WORKERS]
         ]
         what = "Hosts" if len(report.hosts) > 1 else "Devices"
         columns = ("", "compute", "exposed", "idle")

@@ -16,7 +16,11 @@ from tools.environment import PACKAGES, ROOT
 
 LIBRARY = ROOT / "scalingbook_lib"
 # What the site's pages need: only the standard library is available there.
-BOOK = ("scalingbook_book/__init__.py", "scalingbook_book/inspection_page.py", "scalingbook_book/profile_timeline.py")
+BOOK = (
+    "scalingbook_book/__init__.py",
+    "scalingbook_book/inspection_page.py",
+    "scalingbook_book/profile_timeline.py",
+)
 CORE = ("scalingbook_lib", "scalingbook_book/chapters", "scalingbook_book/reader")
 EPOCH = (2020, 1, 1, 0, 0, 0)
 

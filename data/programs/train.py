@@ -11,16 +11,19 @@ mesh_axes = {"data": 16, "model": 4}
 
 @jax.checkpoint
 def layer(x, w):
+    """One MLP with a residual connection."""
     h = jax.nn.gelu(jnp.einsum("btd,df->btf", x, w["up"]))
     return x + jnp.einsum("btf,fd->btd", h, w["down"]), None
 
 
 def loss(params, x):
+    """The mean square of the last layer's output."""
     y, _ = jax.lax.scan(layer, x, params)
     return jnp.square(y.astype(jnp.float32)).mean()
 
 
 def step(state, x):
+    """One step of SGD with momentum."""
     gradients = jax.grad(loss)(state["params"], x)
     momentum = jax.tree.map(lambda m, g: 0.9 * m + g, state["momentum"], gradients)
     params = jax.tree.map(lambda p, m: (p - 1e-3 * m).astype(p.dtype), state["params"], momentum)
@@ -28,6 +31,8 @@ def step(state, x):
 
 
 def step_args(mesh):
+    """The shapes and the shardings of a state and a batch."""
+
     def array(shape, dtype, *spec):
         return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*spec)))
 

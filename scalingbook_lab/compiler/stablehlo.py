@@ -14,11 +14,13 @@ WITHOUT_LOCATIONS = (
 )
 
 
-def compile_module(text: str, *, slice_name: str = "", mesh: Mapping[str, int] | None = None) -> ProgramSource:
+def compile_module(
+    text: str, *, slice_name: str = "", mesh: Mapping[str, int] | None = None
+) -> ProgramSource:
     """Compile a module's text for the devices of its mesh.
 
-    Raises a ProgramError if the text cannot be parsed or this version of JAX cannot compile it, and DoesNotFit
-    if the memory is too small.
+    Raises a ProgramError if the text cannot be parsed or this version of JAX cannot compile it, and
+    DoesNotFit if the memory is too small.
     """
     sizes = dict(mesh or stablehlo.mesh(text))
     if not slice_name:
@@ -47,18 +49,21 @@ def _compile(text: str, chosen: tuple, *, load: bool) -> tuple[str, MemoryUse]:
     try:
         from jax._src import compiler
         from jax._src.interpreters import mlir
-        from jax._src.lib import xla_client
-        from jax._src.lib.mlir import ir
+        from jaxlib import xla_client
+        from jaxlib.mlir import ir
     except ImportError as error:
         raise ProgramError(
-            f"this version of JAX cannot compile a StableHLO text ({error}); compile it where it was made, and "
+            f"this version of JAX cannot compile a StableHLO text ({error}); compile it where it was "
+            "made, and "
             "inspect compiled.as_text()"
         ) from error
     with mlir.make_ir_context():
         try:
             module = ir.Module.parse(text)
         except Exception as error:
-            raise ProgramError(f"the StableHLO text cannot be parsed: {' '.join(str(error).split())[:300]}") from error
+            raise ProgramError(
+                f"the StableHLO text cannot be parsed: {' '.join(str(error).split())[:300]}"
+            ) from error
         ids = np.array([[device.id for device in chosen]])
         options = compiler.get_compile_options(1, len(chosen), device_assignment=ids)
         listed = xla_client.DeviceList(chosen)
@@ -71,7 +76,9 @@ def _compile(text: str, chosen: tuple, *, load: bool) -> tuple[str, MemoryUse]:
         except Exception as error:
             if (too_large := out_of_memory.read(str(error))) is not None:
                 raise too_large from None
-            raise ProgramError(f"XLA does not compile the module: {' '.join(str(error).split())[:400]}") from error
+            raise ProgramError(
+                f"XLA does not compile the module: {' '.join(str(error).split())[:400]}"
+            ) from error
     told = program.get_compiled_memory_stats()
     usage = MemoryUse(
         arguments=told.argument_size_in_bytes,

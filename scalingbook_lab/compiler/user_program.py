@@ -43,7 +43,7 @@ class UserFunction:
 
 
 def load(target: str) -> UserFunction:
-    """The function of `train.py:step`, with `step_args` and `mesh_axes` of the same file.
+    """The function of `train.py:step`, with its arguments (step_args) and the mesh_axes of the same file.
 
     Raises a ProgramError if there is no such file or function, or if the file raises an error.
     """
@@ -106,7 +106,9 @@ def _explained(path: Path) -> Iterator[None]:
     except (ProgramError, hlo.DoesNotFit, SliceError):
         raise
     except SystemExit as error:
-        raise ProgramError(f"{path} ends the process with exit code {error.code} when it is imported") from None
+        raise ProgramError(
+            f"{path} ends the process with exit code {error.code} when it is imported"
+        ) from None
     except Exception as error:
         line, trace = "", error.__traceback__
         while trace is not None:
@@ -124,10 +126,10 @@ def _explained(path: Path) -> Iterator[None]:
 def compile_user(
     user: UserFunction, *, slice_name: str = "", mesh: Mapping[str, int] | None = None, arguments: str = ""
 ) -> ProgramSource:
-    """Compile a function that `load` found. `arguments` are shapes as text, for a file without `step_args`.
+    """Compile a function that `load` found. `arguments` are shapes as text, for a file that states none.
 
-    Raises a ProgramError if the arguments are missing or wrong or the function raises an error, and DoesNotFit
-    if the memory is too small.
+    Raises a ProgramError if the arguments are missing or wrong or the function raises an error, and
+    DoesNotFit if the memory is too small.
     """
     sizes = dict(mesh or user.mesh)
     given = user.arguments
@@ -135,7 +137,8 @@ def compile_user(
         given = lambda on: parse_arguments(arguments, on)  # noqa: E731
     if given is None:
         raise ProgramError(
-            f"{user.path} does not say which arguments {user.name} takes; define {user.name}{ARGS_SUFFIX}(mesh), "
+            f"{user.path} does not say which arguments {user.name} takes; define "
+            f"{user.name}{ARGS_SUFFIX}(mesh), "
             "which returns a tuple of jax.ShapeDtypeStruct, or write --args 'bf16[4096@data,8192] ...'"
         )
     with _beside(user.path), _explained(user.path):
@@ -227,7 +230,7 @@ def _arguments(structs: Any, compiled: Any, text: str, on: Any) -> tuple[Argumen
         found.append(
             Argument(
                 name=name,
-                dtype=_HLO_DTYPES.get(leaf.dtype.name, leaf.dtype.name),
+                dtype=_HLO_DTYPES.get(str(leaf.dtype.name)) or str(leaf.dtype.name),
                 shard=shard,
                 dims=tuple(leaf.shape),
                 nbytes=float(math.prod(shard) * leaf.dtype.itemsize),
@@ -255,7 +258,7 @@ def _names(text: str, leaves: list[Any]) -> list[str]:
 
 
 def parse_arguments(text: str, on: Any) -> tuple[Any, ...]:
-    """Arguments written as 'bf16[4096@data,8192] f32[8192@data+model]': a mesh axis after a dimension shards it.
+    """Arguments written as 'bf16[4096@data,8192] f32[8192@data+model]': an axis after a dimension shards it.
 
     Raises a ProgramError that names the argument that cannot be read.
     """
@@ -273,7 +276,8 @@ def parse_arguments(text: str, on: Any) -> tuple[Any, ...]:
             names = tuple(filter(None, axes.split("+")))
             if not size.isdigit() or set(names) - set(on.shape):
                 raise ProgramError(
-                    f"{match[0].strip()!r}: {part!r} is not a dimension; write its size, then @ and one of the "
+                    f"{match[0].strip()!r}: {part!r} is not a dimension; write its size, then @ and "
+                    "one of the "
                     f"mesh axes {', '.join(on.shape)} if it is sharded, as in 4096@{next(iter(on.shape))}"
                 )
             dims.append(int(size))
@@ -298,7 +302,7 @@ def parse_arguments(text: str, on: Any) -> tuple[Any, ...]:
 def jax_is_missing() -> str:
     """Why a Python file cannot be compiled here, or "" if it can."""
     if importlib.util.find_spec("jax") is None:
-        return "JAX is not installed; run pip install jax, or inspect a saved text: scalingbook inspect --hlo FILE"
+        return "JAX is not installed; run pip install jax, or inspect a saved text with --hlo FILE"
     return ""
 
 

@@ -1,7 +1,7 @@
 """Inspects compiled programs and profiles as a reviewer would: what a run costs, and what to change.
 
 `inspect(compiled)` reads a program of JAX, or the text of one, without JAX. Its report prints as three lines,
-findings with the section of the book that explains them, and tables; `report.values` has everything as plain
+findings with the section of the book that explains them, and tables; its `values` are everything as plain
 values. `profile(path)` does the same for a profile.
 
 >>> text = '''HloModule small, num_partitions=8
@@ -80,7 +80,8 @@ def inspect(
     if hardware.machine is not None and not hardware.laid and found.devices > 1:
         notes = (
             *notes,
-            f"the mesh {format_sizes(found.mesh)} does not fit {hardware.machine.name}, so that transfers have "
+            f"the mesh {format_sizes(found.mesh)} does not fit {hardware.machine.name}, so that "
+            "transfers have "
             "no times",
         )
     if tokens is not None and model is None:

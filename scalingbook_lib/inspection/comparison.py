@@ -114,8 +114,8 @@ def _values(old: ProgramReport, new: ProgramReport) -> Iterator[ChangedValue]:
         yield ChangedValue(name, nbytes, other.memory.terms[name], "B")
     yield ChangedValue("FLOPs", one.work.flops, other.work.flops, "FLOPs")
     yield ChangedValue("recomputed FLOPs", one.work.recomputed, other.work.recomputed, "FLOPs")
-    received = [sum(t.received_bytes for t in p.transfers) for p in (one, other)]
-    yield ChangedValue("received bytes", *received, "B")
+    before, after = (sum(t.received_bytes for t in p.transfers) for p in (one, other))
+    yield ChangedValue("received bytes", before, after, "B")
 
 
 def _collectives(old: ProgramReport, new: ProgramReport) -> Iterator[ChangedCollective]:

@@ -48,7 +48,8 @@ class Limits:
             exposed, share = program.exposed_s, program.exposed_share
             if self.exposed_share is not None and share > self.exposed_share:
                 yield (
-                    f"exposed communication is {percent(share)} of a run, more than {percent(self.exposed_share)}"
+                    f"exposed communication is {percent(share)} of a run, more than "
+                    f"{percent(self.exposed_share)}"
                 )
             if self.exposed_s is not None and exposed > self.exposed_s:
                 yield f"exposed communication takes {si(exposed, 's')}, more than {si(self.exposed_s, 's')}"
@@ -66,7 +67,8 @@ class Limits:
         if self.hbm_share is not None:
             if not capacity:
                 raise ValueError(
-                    "a share of the memory needs a machine; name one, as in --slice v5p:4x4x4, or write bytes, "
+                    "a share of the memory needs a machine; name one, as in --slice v5p:4x4x4, or "
+                    "write bytes, "
                     "as in 80GiB"
                 )
             most = self.hbm_share * capacity

@@ -18,12 +18,12 @@ from scalingbook_lib.units import Result, binary
 
 # Opcodes whose result is a buffer that already exists, or is in another memory.
 _ALIASES = {
-    "bitcast", "get-tuple-element", "tuple", "while", "copy-start", "copy-done", "slice-start", "slice-done", "optimization-barrier",
-    "opt-barrier", "after-all", "add-dependency", "async-update",
+    "bitcast", "get-tuple-element", "tuple", "while", "copy-start", "copy-done", "slice-start", "slice-done",
+    "optimization-barrier", "opt-barrier", "after-all", "add-dependency", "async-update",
 }  # fmt: skip
 _NOT_IN_PLACE = {"dot", "convolution", "custom-call", "all-gather", "all-to-all", "transpose", "copy"}
 _IN_PLACE = ("dynamic-update-slice", "scatter")
-_TYPED = re.compile(r"([a-z]\w*\[[\d,<= ]*\])(?:\{([\d,]*)(?::((?:[A-Z]\w*\([^)]*\)|\(\d[\d,]*\)|[^}])*))?\})?")
+_TYPED = re.compile(r"([a-z]\w*\[[\d,<= ]*\])(?:\{([\d,]*)(?::([^}]*))?\})?")
 _TILE = re.compile(r"T((?:\([\d,]+\))+)")
 LARGEST = 8  # buffers that are listed
 
@@ -100,7 +100,7 @@ def memory(source: ProgramSource) -> ProgramMemory:
 
 
 def aliases(header: str) -> dict[int, int]:
-    """The outputs in the memory of an argument, by number: {0: 0} from `input_output_alias={ {0}: (0, …) }`."""
+    """The outputs in the memory of an argument, by number: {0: 0} for `{0}: (0, {}, may-alias)`."""
     found = re.search(r"input_output_alias=\{((?:[^{}]|\{[^{}]*\})*)\}", header)
     pairs = re.findall(r"\{(\d*)[\d, ]*\}:\s*\((\d+)", found[1]) if found else ()
     return {int(output or 0): int(argument) for output, argument in pairs}
@@ -172,9 +172,7 @@ def _owners(module: HloModule, here: Computation) -> dict[str, tuple[str, ...]]:
     return owner
 
 
-def _aliased_owners(
-    here: Computation, i: Instruction, owner: dict[str, tuple[str, ...]]
-) -> tuple[str, ...]:
+def _aliased_owners(here: Computation, i: Instruction, owner: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     """The owners of an alias: of one element of a tuple, only that element's."""
     if i.opcode == "get-tuple-element":
         index = re.search(r"index=(\d+)", i.attributes)

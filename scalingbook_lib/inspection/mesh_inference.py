@@ -84,9 +84,7 @@ def _strides(group: list[int]) -> Iterator[tuple[int, int]]:
     """The strides of a group, innermost first: 0, 1, 8, 9 has two devices at stride 1, two at stride 8."""
     while len(group) > 1:
         stride = group[1] - group[0]
-        length = next(
-            (n for n in range(1, len(group)) if group[n] - group[n - 1] != stride), len(group)
-        )
+        length = next((n for n in range(1, len(group)) if group[n] - group[n - 1] != stride), len(group))
         if len(group) % length:
             return
         yield stride, stride * length

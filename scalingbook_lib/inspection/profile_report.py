@@ -4,6 +4,7 @@ A step begins with an operation of the main program, the one that takes most tim
 begins. Its time is compute, exposed communication, gaps between operations, and the wait for the next step.
 """
 
+import itertools
 import json
 import re
 import statistics
@@ -48,7 +49,7 @@ class StepTime(Result):
 
     @property
     def largest_wait(self) -> str:
-        """What the step waits for most: 'collectives', 'compilation', 'the host', 'launches', or 'nothing'."""
+        """What the step waits for most: collectives, compilation, the host, launches, or nothing."""
         waits = {
             "collectives": self.exposed_s,
             "compilation": min(self.compile_s, self.wait_s),
@@ -64,7 +65,7 @@ class StepTime(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveTime(Result):
-    """A collective in a step, averaged over devices: its runs, its time, and the part without compute beside."""
+    """A collective in a step, averaged over devices: its runs, its time, and the exposed part."""
 
     name: str
     times: float
@@ -168,7 +169,7 @@ class ProfileReport(Result):
 
     @property
     def step_s(self) -> float:
-        """The median time of a step; the last one, after which nothing follows, is left out if there are more."""
+        """The median time of a step, without the last one, after which nothing follows."""
         found = self.steps[:-1] if len(self.steps) > 1 else self.steps
         return statistics.median(step.duration_s for step in found) if found else 0.0
 
@@ -228,7 +229,9 @@ class ProfileReport(Result):
     def _worker(self, device: int, events: list[Event]) -> WorkerTime:
         parts = [_split(self.trace, events, span) for span in self.spans]
         n = len(parts) or 1
-        compute, exposed, _, _ = (sum(part) / n for part in zip(*parts, strict=True)) if parts else (0, 0, 0, 0)
+        compute, exposed, _, _ = (
+            (sum(part) / n for part in zip(*parts, strict=True)) if parts else (0, 0, 0, 0)
+        )
         return WorkerTime(
             name=f"device {device}", step_s=self.mean.duration_s, compute_s=compute, exposed_s=exposed
         )
@@ -277,7 +280,8 @@ class ProfileReport(Result):
         idle = percent((mean.launch_s + mean.wait_s) / total)
         first = (
             f"{n} step{'s' * (n != 1)} of {si(self.step_s, 's')} on {self._devices}; "
-            f"{percent(mean.compute_s / total)} compute, {percent(mean.exposed_s / total)} exposed transfers, {idle} "
+            f"{percent(mean.compute_s / total)} compute, {percent(mean.exposed_s / total)} exposed "
+            f"transfers, {idle} "
             "idle"
         )
         second = f"Steps wait most for {mean.largest_wait}"
@@ -287,7 +291,9 @@ class ProfileReport(Result):
             second += f"; {slowest.name} computes longest, {percent(more)} more than the median"
         found = profiles.levers(self)
         third = f"{len(found)} lever{'s' * (len(found) != 1)}"
-        third += f"; the first: {found[0].rule}, at most {si(found[0].saved_s, 's')} per step" if found else ""
+        third += (
+            f"; the first: {found[0].rule}, at most {si(found[0].saved_s, 's')} per step" if found else ""
+        )
         return first, second, third if found else "No lever larger than 2% of a step"
 
     @property
@@ -436,9 +442,7 @@ def _busy_during_waits(planes: Any) -> tuple[str, ...]:
     """The host events that cover most of the time in which no operation runs, innermost first."""
     busy = _merged([(start, end) for _, start, end in xplane.operation_spans(planes)])
     waits = [
-        (end, start)
-        for (_, end), (start, _) in zip(busy, busy[1:], strict=False)
-        if start - end > SHORT_GAP_S * 1e9
+        (end, start) for (_, end), (start, _) in itertools.pairwise(busy) if start - end > SHORT_GAP_S * 1e9
     ]
     total = sum(end - start for start, end in waits)
     if not total:
@@ -459,9 +463,7 @@ def _busy_during_waits(planes: Any) -> tuple[str, ...]:
 def _split(trace: Trace, events: Sequence[Event], span: Interval) -> tuple[float, float, float, float]:
     """Compute, exposed communication, launch gaps and waits of one device in a step, in seconds."""
     inside = [e for e in events if e.start_s < span[1] and e.end_s > span[0]]
-    compute = _clipped(
-        [(e.start_s, e.end_s) for e in inside if trace.ops[e.op].kind != COLLECTIVE], span
-    )
+    compute = _clipped([(e.start_s, e.end_s) for e in inside if trace.ops[e.op].kind != COLLECTIVE], span)
     everything = _clipped([(e.start_s, e.end_s) for e in inside], span)
     busy, computing = covered_s(everything), covered_s(compute)
     launch = sum(gap for gap in _pauses(everything) if gap <= SHORT_GAP_S)
@@ -488,7 +490,7 @@ def _merged(intervals: Iterable[Interval]) -> list[Interval]:
 def _pauses(intervals: Iterable[Interval]) -> list[float]:
     """The lengths of the pauses between intervals."""
     merged = _merged(intervals)
-    return [start - end for (_, end), (start, _) in zip(merged, merged[1:], strict=False)]
+    return [start - end for (_, end), (start, _) in itertools.pairwise(merged)]
 
 
 def _overlap(merged: Sequence[Interval], span: Interval) -> float:

@@ -97,7 +97,11 @@ class ProgramReport(Result):
         source, machine = self.program.source, self.program.hardware.machine
         mesh = f" as {format_sizes(source.mesh)}" if source.devices > 1 else ""
         n, kind = source.devices, source.platform.upper()
-        on = machine.name if machine else " ".join(filter(None, (f"{n:,}", kind, "devices" if n > 1 else "device")))
+        on = (
+            machine.name
+            if machine
+            else " ".join(filter(None, (f"{n:,}", kind, "devices" if n > 1 else "device")))
+        )
         return f"{source.name} on {on}{mesh}"
 
     @property
@@ -116,7 +120,9 @@ class ProgramReport(Result):
         of = f" of {binary(capacity)}" if capacity else ""
         useful = p.work.useful_share
         needed = f", of which the model needs {percent(useful)}" if useful is not None else ""
-        memory = f"{binary(p.memory.peak)}{of} per device{' (estimated)' * p.memory.estimated}; {p.work}{needed}"
+        memory = (
+            f"{binary(p.memory.peak)}{of} per device{' (estimated)' * p.memory.estimated}; {p.work}{needed}"
+        )
         n = len(self.findings)
         first = f"; the first: {self.findings[0].rule}" if n else ""
         found = f"{n} finding{'s' * (n != 1)}{first}" if n else "No findings"

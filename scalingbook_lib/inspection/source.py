@@ -96,9 +96,7 @@ class ProgramSource:
         """The tables of source locations in front of the computations, by title and number."""
         head = self.text[: self.text.find("\n%")] if "\n%" in self.text else self.text
         parts = _TABLE.split(head)
-        return {
-            title: dict(_numbered(body)) for title, body in zip(parts[1::2], parts[2::2], strict=True)
-        }
+        return {title: dict(_numbered(body)) for title, body in zip(parts[1::2], parts[2::2], strict=True)}
 
     def line_of(self, instruction: Instruction) -> str:
         """The line of Python from which an instruction comes, such as 'train.py:12'; "" if not stated."""
@@ -181,7 +179,8 @@ def _devices_of_groups(module: HloModule) -> int:
 
 def _argument(told: Mapping[str, Any]) -> Argument:
     """An argument of the notes, whose lists become tuples."""
-    return Argument(**{key: tuple(one) if isinstance(one, list) else one for key, one in told.items()})
+    values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in told.items()}
+    return Argument(**values)
 
 
 def _inferred(source: ProgramSource) -> ProgramSource:

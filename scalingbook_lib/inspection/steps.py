@@ -101,7 +101,11 @@ def _step(module: HloModule, here: Computation, i: Instruction, sizes: Mapping[s
     done = i.opcode.endswith("-done") or i.name.startswith("async-collective-done")
     if done:
         start = _start_of(here, i)
-        return Move(when=DONE, name=start.name) if start is not None and _moves(module, here, start, sizes) else None
+        return (
+            Move(when=DONE, name=start.name)
+            if start is not None and _moves(module, here, start, sizes)
+            else None
+        )
     if found := _moves(module, here, i, sizes):
         started = i.opcode.endswith("-start") or i.name.startswith("async-collective-start")
         return Move(

@@ -272,7 +272,9 @@ def host_spans(planes: Sequence[XPlane]) -> Iterator[tuple[str, float, float]]:
     for plane in planes:
         if plane.name == HOST:
             for line in plane.lines:
-                yield from ((e.name, e.start_ns, e.duration_ns) for e in line.events if "hlo_op" not in e.stats)
+                yield from (
+                    (e.name, e.start_ns, e.duration_ns) for e in line.events if "hlo_op" not in e.stats
+                )
 
 
 def share_in_graphs(planes: Sequence[XPlane]) -> float:

@@ -25,7 +25,7 @@ def one_line(text):
         ("--max-exposed 100us", "Exposed communication takes 802 µs, more than 100 µs"),
         ("--max-hbm 100MiB", "The peak of memory is 329.3 MiB per device, more than 100 MiB"),
         ("--max-hbm 0.1%", "The peak of memory is 329.3 MiB per device, more than 97.28 MiB"),
-        ("--no-collective all-gather", "All-gather runs 16 times (train.py:19), and is not allowed"),
+        ("--no-collective all-gather", "All-gather runs 16 times (train.py:21), and is not allowed"),
         ("--no-collective all-reduce:model", "All-reduce:model runs 16 times"),
     ],
 )
@@ -37,7 +37,9 @@ def test_an_exceeded_limit_is_named_and_ends_with_3(ask, limit, broken):
 
 
 def test_limits_that_are_kept_end_with_0(ask):
-    line = "inspect --max-exposed 50% --max-hbm 90% --no-collective all-to-all --no-collective all-gather:model"
+    line = (
+        "inspect --max-exposed 50% --max-hbm 90% --no-collective all-to-all --no-collective all-gather:model"
+    )
     told = ask(line, str(STEP))
     assert told.code == 0
     assert "Limits" not in told.out
@@ -108,7 +110,8 @@ def files(tmp_path, monkeypatch):
     text = gzip.decompress(STEP.read_bytes()).decode()
     (tmp_path / "cut.hlo").write_text(text[: len(text) // 2])
     (tmp_path / "line.hlo").write_text(
-        "HloModule m\nENTRY %main (p: f32[8]) -> f32[8] {\n  %p = f32[8] parameter(0\n  ROOT %r = f32[8] add(%p, %p)\n}\n"
+        "HloModule m\nENTRY %main (p: f32[8]) -> f32[8] {\n  %p = f32[8] parameter(0\n  ROOT %r = "
+        "f32[8] add(%p, %p)\n}\n"
     )
     (tmp_path / "step.mlir").write_text("module @jit_f attributes {} {\n}\n")
     (tmp_path / "notes.txt").write_text("nothing in particular\n")
@@ -138,7 +141,10 @@ def files(tmp_path, monkeypatch):
         ("inspect notes.txt", "notes.txt: the text that begins 'nothing in particular"),
         ("inspect notes.txt --args f32[8]", "--args are arguments of a function"),
         ("inspect notes.txt --mesh data:4", "'data:4' is not a mesh; name each axis of the program once"),
-        ("inspect notes.txt --max-exposed soon", "'soon' is neither a share nor a time; write one as in 10% or 2ms"),
+        (
+            "inspect notes.txt --max-exposed soon",
+            "'soon' is neither a share nor a time; write one as in 10% or 2ms",
+        ),
         ("inspect notes.txt --max-hbm 5s", "'5s' has the unit s; write 16M"),
         ("inspect notes.txt --no-collective gather", "'gather' is not a collective of HLO; write one of"),
         ("inspect empty", "is not a regular file"),
@@ -213,6 +219,10 @@ def test_the_page_of_the_site_asks_the_same_library():
 
 def test_the_screen_on_the_page_is_of_the_program_on_the_page():
     page = Path(ROOT / "inspect.md").read_text(encoding="utf-8")
-    for path in ("data/programs/train.py", "tests/cli/screens/inspect.txt", "data/programs/train_step.hlo.gz"):
+    for path in (
+        "data/programs/train.py",
+        "tests/cli/screens/inspect.txt",
+        "data/programs/train_step.hlo.gz",
+    ):
         assert path in page
         assert (ROOT / path).is_file()

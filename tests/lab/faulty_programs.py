@@ -98,16 +98,16 @@ def reduced_and_sliced(x, w):
         width = total.shape[1] // 4
         return lax.dynamic_slice_in_dim(total, lax.axis_index("model") * width, width, 1)
 
-    return jax.shard_map(
-        body, in_specs=(P("data", "model"), P("model", None)), out_specs=P("data", "model")
-    )(x, w)
+    return jax.shard_map(body, in_specs=(P("data", "model"), P("model", None)), out_specs=P("data", "model"))(
+        x, w
+    )
 
 
 def scattered(x, w):
     body = lambda x, w: lax.psum_scatter(x @ w, "model", scatter_dimension=1, tiled=True)  # noqa: E731
-    return jax.shard_map(
-        body, in_specs=(P("data", "model"), P("model", None)), out_specs=P("data", "model")
-    )(x, w)
+    return jax.shard_map(body, in_specs=(P("data", "model"), P("model", None)), out_specs=P("data", "model"))(
+        x, w
+    )
 
 
 def many_norms(combined: bool):
@@ -208,9 +208,16 @@ def _w(*shape, dtype=BF16, spec=()):
     return shape, dtype, spec
 
 
-_STACK = {"up": _w(8, 2048, 8192, spec=(None, None, "model")), "down": _w(8, 8192, 2048, spec=(None, "model"))}
+_STACK = {
+    "up": _w(8, 2048, 8192, spec=(None, None, "model")),
+    "down": _w(8, 8192, 2048, spec=(None, "model")),
+}
 _X = _w(4096, 2048, spec=("data",))
 _STATE = {"w": _w(4096, 8192, spec=(None, "model"))}
+_PARTIAL = (_w(4096, 8192, spec=("data", "model")), _w(8192, 2048, spec=("model",)))
+_BATCH = _w(4096, 4096, spec=("data",))
+_TRAINED = _STATE | {"mu": _w(4096, 8192, dtype=FP32, spec=(None, "model"))}
+_SHARDED = {name: (*array[:2], ("data", "model")) for name, array in _TRAINED.items()}
 _HEADS = _w(16, 2048, 16, 128, spec=("data", None, "model"))
 _ROWS = _w(65536, 4096, spec=("data", None))
 _MICRO = _w(8, 4096, 2048, spec=(None, "data", None))
@@ -226,8 +233,8 @@ PROGRAMS: dict[str, tuple[Program, Program]] = {
     ),
     "gathered and mostly unused": (Program(gathered_rows, (_ROWS,)), Program(sharded_rows, (_ROWS,))),
     "reduced, then sliced": (
-        Program(reduced_and_sliced, (_w(4096, 8192, spec=("data", "model")), _w(8192, 2048, spec=("model",)))),
-        Program(scattered, (_w(4096, 8192, spec=("data", "model")), _w(8192, 2048, spec=("model",)))),
+        Program(reduced_and_sliced, _PARTIAL),
+        Program(scattered, _PARTIAL),
     ),
     "exposed communication": (
         Program(layer, (_X, _w(2048, 8192, spec=(None, "model")), _w(8192, 2048, spec=("model",)))),
@@ -242,12 +249,12 @@ PROGRAMS: dict[str, tuple[Program, Program]] = {
         Program(gradient(BF16), (_w(4096, 4096), _w(8192, 4096, spec=("data",)))),
     ),
     "replicated state": (
-        Program(momentum, (_STATE | {"mu": _w(4096, 8192, dtype=FP32, spec=(None, "model"))}, _w(4096, 4096, spec=("data",))), (0,)),
-        Program(momentum, ({"w": _w(4096, 8192, spec=("data", "model")), "mu": _w(4096, 8192, dtype=FP32, spec=("data", "model"))}, _w(4096, 4096, spec=("data",))), (0,)),
+        Program(momentum, (_TRAINED, _BATCH), (0,)),
+        Program(momentum, (_SHARDED, _BATCH), (0,)),
     ),
     "not donated": (
-        Program(momentum, (_STATE | {"mu": _w(4096, 8192, dtype=FP32, spec=(None, "model"))}, _w(4096, 4096, spec=("data",)))),
-        Program(momentum, (_STATE | {"mu": _w(4096, 8192, dtype=FP32, spec=(None, "model"))}, _w(4096, 4096, spec=("data",))), (0,)),
+        Program(momentum, (_TRAINED, _BATCH)),
+        Program(momentum, (_TRAINED, _BATCH), (0,)),
     ),
     "padded arrays": (
         Program(twice, (_w(516, 129, 129, spec=("data",)),)),

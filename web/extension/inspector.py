@@ -40,7 +40,7 @@ class ProgramInspector(SphinxDirective):
             '<div class="inspector-drop"><label for="inspector-file">Drop a file here, or choose one</label>'
             '<input id="inspector-file" name="file" type="file" accept=".hlo,.txt,.gz,text/plain">'
             '<label for="inspector-text">or paste the text</label><textarea id="inspector-text" name="text" '
-            'rows="5" spellcheck="false" placeholder="HloModule jit_step, is_scheduled=true, ..."></textarea></div>'
+            'rows="5" spellcheck="false" placeholder="HloModule jit_step, ..."></textarea></div>'
             f'<div class="inspector-fields">{fields}</div><div class="inspector-buttons">'
             '<button type="submit" disabled>Inspect</button>'
             '<button type="button" data-do="save" disabled>Save report</button></div></form>'

@@ -44,9 +44,11 @@ def recomputed(program: InspectedProgram) -> Iterator[Finding]:
     room = f"; {percent(1 - peak / limit)} of the memory is free" if limit and peak < limit else ""
     yield Finding(
         rule="recomputed",
-        message=f"{percent(share)} of the FLOPs ({si(work.recomputed, 'FLOPs')}) are recomputed in the backward "
+        message=f"{percent(share)} of the FLOPs ({si(work.recomputed, 'FLOPs')}) are recomputed in "
+        "the backward "
         f"pass{room}",
-        advice="Save more activations, as in jax.checkpoint(f, policy=jax.checkpoint_policies.dots_saveable), "
+        advice="Save more activations, as in jax.checkpoint(f, "
+        "policy=jax.checkpoint_policies.dots_saveable), "
         "or checkpoint fewer layers",
         section=REMAT,
         severity=seconds / program.run_s if program.run_s else share,
@@ -64,12 +66,14 @@ def padded_matmuls(program: InspectedProgram) -> Iterator[Finding]:
     share = seconds / program.run_s if program.run_s else flops / max(program.work.flops + flops, 1)
     if not padded or share < LEAST_SHARE:
         return
-    k, shape = max(padded, key=lambda one: one[0].runs * one[0].kernel.flops * (one[1].factor - 1))
+    _, shape = max(padded, key=lambda one: one[0].runs * one[0].kernel.flops * (one[1].factor - 1))
     yield Finding(
         rule="padded matmuls",
-        message=f"A matmul of {shape} is padded ({shape.padding}): {percent(shape.factor - 1)} more FLOPs than "
+        message=f"A matmul of {shape} is padded ({shape.padding}): {percent(shape.factor - 1)} more "
+        "FLOPs than "
         f"the model needs" + (f"; {len(padded)} matmuls are padded" if len(padded) > 1 else ""),
-        advice="Choose sizes that stay multiples of 128 (256 on v6e and TPU7x) after sharding, or shard another "
+        advice="Choose sizes that stay multiples of 128 (256 on v6e and TPU7x) after sharding, or "
+        "shard another "
         "dimension",
         section=COLUMNS,
         severity=share,
@@ -134,7 +138,9 @@ def relayouts(program: InspectedProgram) -> Iterator[Finding]:
 
 
 def _only_copy(kernels: int) -> str:
-    return "1 kernel only copies or transposes" if kernels == 1 else f"{kernels} kernels only copy or transpose"
+    return (
+        "1 kernel only copies or transposes" if kernels == 1 else f"{kernels} kernels only copy or transpose"
+    )
 
 
 def wide_matmuls(program: InspectedProgram) -> Iterator[Finding]:
@@ -149,7 +155,8 @@ def wide_matmuls(program: InspectedProgram) -> Iterator[Finding]:
     seconds = sum(k.seconds for k in wide) / 2
     yield Finding(
         rule="fp32 matmuls",
-        message=f"{percent(share)} of the FLOPs multiply fp32 operands, which take twice the bytes of bf16 and "
+        message=f"{percent(share)} of the FLOPs multiply fp32 operands, which take twice the bytes of "
+        "bf16 and "
         "no fewer passes of the matrix units",
         advice="Convert both operands to bf16 and keep the sum in fp32: preferred_element_type=jnp.float32",
         section=PRECISION,
@@ -175,7 +182,8 @@ def scores_in_hbm(program: InspectedProgram) -> Iterator[Finding]:
     yield Finding(
         rule="scores in HBM",
         message=f"Attention scores ({shape}) go through HBM: {si(nbytes, 'B')} per run",
-        advice="Use a kernel that keeps them on the chip, as FlashAttention (jax.nn.dot_product_attention or a "
+        advice="Use a kernel that keeps them on the chip, as FlashAttention "
+        "(jax.nn.dot_product_attention or a "
         "Pallas kernel)",
         section=SCORES,
         severity=share,
@@ -210,7 +218,8 @@ def host_calls(program: InspectedProgram) -> Iterator[Finding]:
     lines = dict.fromkeys(filter(None, (program.source.line_of(v.instruction) for v in calls)))
     yield Finding(
         rule="calls to the host",
-        message=f"The program calls the host {'once' if runs == 1 else f'{runs:,} times'} per run, as jax.debug.print and "
+        message=f"The program calls the host {'once' if runs == 1 else f'{runs:,} times'} per run, as "
+        "jax.debug.print and "
         "pure_callback do, and may wait for it",
         advice="Return the values from the step and print them later, or call the host less often",
         section=SMELLS,

@@ -48,7 +48,9 @@ class Finding(Result):
 
 FAULT_SHARDING = Section("profiling", "profiling-bug-sharding", "A wrong sharding")
 LOOP = Section("profiling_overlap", "profiling-bug-serial", "An AllReduce in a loop")
-MICROBATCHES = Section("training_fsdp", "training-fsdp-accumulation", "Gradient accumulation: traffic of a step")
+MICROBATCHES = Section(
+    "training_fsdp", "training-fsdp-accumulation", "Gradient accumulation: traffic of a step"
+)
 SCATTER = Section("sharding", "sharding-reducescatter", "ReduceScatter and AllReduce")
 OVERLAP = Section("profiling", "profiling-exposed", "Exposed communication")
 LATENCY = Section("sharding", "sharding-latency", "Latency-bound collectives")

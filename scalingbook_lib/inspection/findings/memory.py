@@ -121,7 +121,9 @@ def _is_multiplied(program: InspectedProgram, value: Instruction, source: Instru
     kernel = value
     if value.opcode == "get-tuple-element":
         kernel = entry.instructions.get(value.operands[0], value)
-    places = [n for n, name in enumerate(kernel.operands) if dataflow.origin(program.module, entry, name) == source]
+    places = [
+        n for n, name in enumerate(kernel.operands) if dataflow.origin(program.module, entry, name) == source
+    ]
     return any(dataflow.feeds_matmul(program.module, kernel, n) for n in places)
 
 
@@ -168,7 +170,8 @@ def padded_arrays(program: InspectedProgram) -> Iterator[Finding]:
     array, padded, plain = max(found, key=lambda one: one[1] - one[2])
     yield Finding(
         rule="padded arrays",
-        message=f"{array} takes {binary(padded)} instead of {binary(plain)}, because its last dimensions do not "
+        message=f"{array} takes {binary(padded)} instead of {binary(plain)}, because its last "
+        "dimensions do not "
         f"fill tiles of 8 × 128; padding of all such arrays takes {binary(wasted)}",
         advice="Make the last dimension a multiple of 128, or move a small dimension to the front",
         section=TILES,
@@ -187,7 +190,8 @@ def nearly_full(program: InspectedProgram) -> Iterator[Finding]:
     share = program.memory.peak / limit
     yield Finding(
         rule="memory nearly full",
-        message=f"The peak of {binary(program.memory.peak)} is {percent(share)} of a device's {binary(limit)}; "
+        message=f"The peak of {binary(program.memory.peak)} is {percent(share)} of a device's "
+        f"{binary(limit)}; "
         f"{binary(terms[most])} are {most}",
         advice={
             "arguments": "Shard the arguments over more devices",

@@ -44,7 +44,8 @@ def recompiled(report: "ProfileReport") -> Iterator[Finding]:
         yield _lever(
             report,
             "compilation",
-            f"{n} compilation{'s' * (n > 1)} within the profile take{'s' * (n == 1)} {si(total, 's')} while the "
+            f"{n} compilation{'s' * (n > 1)} within the profile take{'s' * (n == 1)} {si(total, 's')} "
+            "while the "
             "devices wait",
             "Pad inputs to a few shapes, and run every shape once before the profile",
             RECOMPILE,
@@ -63,7 +64,8 @@ def waits_for_host(report: "ProfileReport") -> Iterator[Finding]:
     yield _lever(
         report,
         "waiting for the host",
-        f"The devices wait {si(seconds, 's')} of a step, {percent(seconds / mean.duration_s)}, for the host{during}",
+        f"The devices wait {si(seconds, 's')} of a step, {percent(seconds / mean.duration_s)}, for "
+        f"the host{during}",
         "Dispatch the next step before reading results of this one, as JAX does if nothing asks for them"
         if dispatches
         else "Read and transfer batches ahead in a thread, and dispatch the next step before reading results",
@@ -77,11 +79,14 @@ def launch_gaps(report: "ProfileReport") -> Iterator[Finding]:
     gaps, mean = report.gaps, report.mean
     if not gaps.gaps:
         return
-    graphs = "" if gaps.in_graphs is None else f"; {percent(gaps.in_graphs)} of the kernels are in CUDA graphs"
+    graphs = (
+        "" if gaps.in_graphs is None else f"; {percent(gaps.in_graphs)} of the kernels are in CUDA graphs"
+    )
     yield _lever(
         report,
         "launch gaps",
-        f"{gaps.gaps:,.0f} pauses between the {gaps.operations:,.0f} operations of a step, {si(gaps.median_s, 's')} "
+        f"{gaps.gaps:,.0f} pauses between the {gaps.operations:,.0f} operations of a step, "
+        f"{si(gaps.median_s, 's')} "
         f"each, take {percent(mean.launch_s / mean.duration_s)} of it{graphs}",
         "Launch several kernels as one CUDA graph (XLA's command buffers), or fuse small operations"
         if report.trace.platform == "gpu"
@@ -101,7 +106,8 @@ def exposed_collectives(report: "ProfileReport") -> Iterator[Finding]:
     yield _lever(
         report,
         "exposed collectives",
-        f"{si(mean.exposed_s, 's')} of a step, {percent(mean.exposed_s / mean.duration_s)}, is communication without "
+        f"{si(mean.exposed_s, 's')} of a step, {percent(mean.exposed_s / mean.duration_s)}, is "
+        "communication without "
         f"compute beside it; most is {first.name}, {times}",
         "Move it out of loops, combine small ones, or let it overlap with independent work",
         OVERLAP,
@@ -121,7 +127,8 @@ def uneven(report: "ProfileReport") -> Iterator[Finding]:
         yield _lever(
             report,
             "straggler",
-            f"{slowest.name} computes {si(slowest.compute_s, 's')} of a step, {percent(more / median)} longer than "
+            f"{slowest.name} computes {si(slowest.compute_s, 's')} of a step, "
+            f"{percent(more / median)} longer than "
             "the median: the others wait for it in collectives",
             "Balance the load, or look for a slow device: its clock, its temperature, its host",
             STRAGGLERS,
@@ -139,7 +146,8 @@ def slow_operations(report: "ProfileReport") -> Iterator[Finding]:
     yield _lever(
         report,
         "below the roofline",
-        f"{worst.row.op} attains {percent(worst.fraction)} of its roofline ({worst.roofline.bound}) and takes "
+        f"{worst.row.op} attains {percent(worst.fraction)} of its roofline ({worst.roofline.bound}) "
+        "and takes "
         f"{si(worst.row.self_s, 's')} of a step",
         "Look at its shapes, layout and padding; try a hand-written kernel or another sharding",
         PREDICT,
@@ -156,7 +164,8 @@ def copies(report: "ProfileReport") -> Iterator[Finding]:
             "copies",
             f"Copies and transposes take {si(seconds, 's')} of a step, "
             f"{percent(seconds / (report.mean.duration_s or 1))}",
-            "Store arrays in the order in which they are read, and donate arguments that are not needed again",
+            "Store arrays in the order in which they are read, and donate arguments that are not "
+            "needed again",
             COPIES,
             seconds,
         )

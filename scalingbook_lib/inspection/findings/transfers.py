@@ -20,7 +20,11 @@ from scalingbook_lib.inspection.program import NEGLIGIBLE, InspectedProgram, Pla
 from scalingbook_lib.inspection.steps import WAIT
 from scalingbook_lib.units import percent, si
 
-GATHER, REDUCE, SCATTERED = Collective.ALL_GATHER.hlo, Collective.ALL_REDUCE.hlo, Collective.REDUCE_SCATTER.hlo
+GATHER, REDUCE, SCATTERED = (
+    Collective.ALL_GATHER.hlo,
+    Collective.ALL_REDUCE.hlo,
+    Collective.REDUCE_SCATTER.hlo,
+)
 MOST_USED = 0.5  # of a gathered array: below, most of the transfer is useless
 LEAST_SHARE = 0.02  # of a run, or of all received bytes: below, a reviewer would not mention it
 MUCH_FP32 = 0.2  # of all received bytes
@@ -55,9 +59,7 @@ def _unchanged_trips(program: InspectedProgram, t: PlacedTransfer) -> int:
     for level, loop in enumerate(t.loops):
         if not loop.trips or loop.trips < 2:
             continue
-        changes = (
-            dataflow.changes_in(program.module, t.loops, level, here, name) for name in i.operands
-        )
+        changes = (dataflow.changes_in(program.module, t.loops, level, here, name) for name in i.operands)
         trips *= 1 if any(changes) else loop.trips
     return trips
 
@@ -94,7 +96,11 @@ def _is_accumulated(program: InspectedProgram, t: PlacedTransfer) -> bool:
 def gathered_then_sliced(program: InspectedProgram) -> Iterator[Finding]:
     """An AllGather of which only slices are read afterwards."""
     for group in _grouped(program.transfers, lambda t: (t.collective.kind, t.collective.axes, t.line)):
-        used = [(t, share) for t in group if t.collective.kind == GATHER and (share := _used(program, t)) < MOST_USED]
+        used = [
+            (t, share)
+            for t in group
+            if t.collective.kind == GATHER and (share := _used(program, t)) < MOST_USED
+        ]
         if not used:
             continue
         (t, share), runs = used[0], sum(t.runs for t, _ in used)
@@ -103,7 +109,8 @@ def gathered_then_sliced(program: InspectedProgram) -> Iterator[Finding]:
             program,
             [t for t, _ in used],
             "gathered and mostly unused",
-            f"{_named(t.collective)} of {si(t.collective.nbytes, 'B')}{times}, and only {percent(share)} of its "
+            f"{_named(t.collective)} of {si(t.collective.nbytes, 'B')}{times}, and only "
+            f"{percent(share)} of its "
             "bytes are used",
             "Shard the operation that reads it, or slice before the collective",
             FAULT_SHARDING,
@@ -115,7 +122,9 @@ def reduced_then_sliced(program: InspectedProgram) -> Iterator[Finding]:
     """An AllReduce of which each device reads one shard: a ReduceScatter moves half of the bytes."""
     for group in _grouped(program.transfers, lambda t: (t.collective.kind, t.collective.axes, t.line)):
         found = [
-            t for t in group if t.collective.kind == REDUCE and _used(program, t) <= 1.01 / t.collective.devices
+            t
+            for t in group
+            if t.collective.kind == REDUCE and _used(program, t) <= 1.01 / t.collective.devices
         ]
         if not found:
             continue
@@ -124,7 +133,8 @@ def reduced_then_sliced(program: InspectedProgram) -> Iterator[Finding]:
             program,
             found,
             "reduced, then sliced",
-            f"{_named(moved)} of {si(moved.nbytes, 'B')} keeps 1/{moved.devices} of its result on each device",
+            f"{_named(moved)} of {si(moved.nbytes, 'B')} keeps 1/{moved.devices} of its result on "
+            "each device",
             f"Constrain the result to be sharded over {moved.axes}, so that it becomes a reduce-scatter with "
             "half of the bytes",
             SCATTER,
@@ -154,7 +164,8 @@ def exposed(program: InspectedProgram) -> Iterator[Finding]:
         waits = all(t.move.when == WAIT for t in group)
         how = "synchronously" if waits else "with too little work beside it"
         advice = (
-            "Let XLA overlap it (latency-hiding scheduler, async collective flags), or shard so that it moves "
+            "Let XLA overlap it (latency-hiding scheduler, async collective flags), or shard so that "
+            "it moves "
             "fewer bytes"
             if waits
             else "Give the chip more compute per transfer, or move fewer bytes"
@@ -183,7 +194,8 @@ def latency_bound(program: InspectedProgram) -> Iterator[Finding]:
         largest = max(t.collective.nbytes for t in small)
         yield Finding(
             rule="latency-bound collectives",
-            message=f"{_named(small[0].collective)} runs {_count(runs)} on at most {si(largest, 'B')}, which is "
+            message=f"{_named(small[0].collective)} runs {_count(runs)} on at most "
+            f"{si(largest, 'B')}, which is "
             f"mostly latency: {si(waited, 's')}",
             advice="Combine small arrays into one collective, or replicate what they hold",
             section=LATENCY,
@@ -208,7 +220,8 @@ def fp32_collectives(program: InspectedProgram) -> Iterator[Finding]:
             program,
             wide,
             "fp32 collectives",
-            f"{_named(wide[0].collective)} moves fp32: {si(received, 'B')} received per run, twice as many as "
+            f"{_named(wide[0].collective)} moves fp32: {si(received, 'B')} received per run, twice as "
+            "many as "
             "in bf16",
             "Reduce gradients in bf16 if one reduction sums few microbatches; keep fp32 for long sums"
             if sums

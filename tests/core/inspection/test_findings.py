@@ -1,4 +1,4 @@
-"""Every rule finds its fault in a compiled program that has it, and nothing in the same program without it."""
+"""Every rule finds its fault in a compiled program that has it, and nothing where it is corrected."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,8 @@ MESSAGES = {
     "gathered and mostly unused": r"all-gather over data of 537 MB, and only 0.098% of its bytes are used",
     "reduced, then sliced": r"all-reduce over model of 4.19 MB keeps 1/4 of its result",
     "exposed communication": r"all-reduce over model of 4.19 MB runs once synchronously: 132 µs exposed, 58%",
-    "latency-bound collectives": r"all-reduce over data runs 16 times on at most 4 B, which is mostly latency",
+    "latency-bound collectives": r"all-reduce over data runs 16 times on at most 4 B, which is "
+    "mostly latency",
     "fp32 collectives": r"all-reduce over data moves fp32: \d+ MB received per run",
     "replicated state": r"32 MiB of optimizer state \(state\['mu'\]\) are replicated over data, on 4 devices",
     "not donated": r"new values of 48 MiB of arguments \(state\['mu'\], state\['w'\]\)",

@@ -62,6 +62,7 @@ def test_recomputation_is_counted_by_jaxs_names(step):
 def test_the_need_of_a_model_is_compared_with_the_flops_of_the_program(step_text):
     found = inspection.inspect(step_text, model="llama-3-8b", tokens=64 * 128)
     need = found.program.work.need
+    assert need
     assert need.device_flops == pytest.approx(6 * 8.03e9 * 64 * 128 / 64, rel=0.25)  # and attention
     assert found.program.work.useful_share == need.device_flops / found.program.work.flops
     with pytest.raises(ValueError, match="--tokens 4Mi"):
@@ -163,7 +164,7 @@ def test_limits_are_broken_with_a_sentence_each(step_text):
     )
     found = inspection.inspect(step_text, limits=limits)
     assert len(found.broken) == 4
-    assert "all-gather:data runs 16 times (train.py:19), and is not allowed" in found.broken
+    assert "all-gather:data runs 16 times (train.py:21), and is not allowed" in found.broken
     assert inspection.inspect(step_text, limits=Limits(exposed_share=0.5, hbm_share=0.9)).broken == ()
 
 

@@ -79,6 +79,7 @@ def test_arguments_may_be_written_as_text_and_a_jitted_function_keeps_its_donati
     user = user_program.load(f"{file}:jitted")
     compiled = user_program.compile_user(user, arguments="f32[64@data,128@model]")
     assert compiled.arguments[0].shard == (16, 64)
+    assert compiled.memory
     assert compiled.memory.aliased == compiled.memory.outputs == 16 * 64 * 4
 
 
@@ -100,7 +101,9 @@ def test_what_cannot_be_compiled_names_the_argument_or_the_line(file, name, argu
 
 def test_a_stablehlo_module_is_compiled_for_the_devices_of_its_mesh():
     on = jax.make_mesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
-    x = jax.ShapeDtypeStruct((64, 128), jnp.float32, sharding=NamedSharding(on, PartitionSpec("data", "model")))
+    x = jax.ShapeDtypeStruct(
+        (64, 128), jnp.float32, sharding=NamedSharding(on, PartitionSpec("data", "model"))
+    )
     text = jax.jit(lambda x: x.sum(1)).lower(x).as_text()
     found = stablehlo.compile_module(text)
     assert found.mesh == MESH
