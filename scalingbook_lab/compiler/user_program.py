@@ -299,13 +299,6 @@ def parse_arguments(text: str, on: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def jax_is_missing() -> str:
-    """Why a Python file cannot be compiled here, or "" if it can."""
-    if importlib.util.find_spec("jax") is None:
-        return "JAX is not installed; run pip install jax, or inspect a saved text with --hlo FILE"
-    return ""
-
-
 def quiet() -> None:
     """Keep libtpu's and XLA's notices out of the terminal."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
