@@ -22,6 +22,7 @@ ENTRY %main (p: f32[8,8]) -> f32[8,8] {
   ROOT %r = f32[8,8] all-reduce(%k), replica_groups={{0,1}}, to_apply=%add
 }
 """
+RECIPES = ROOT / "tests/launch/recipes"
 MORE = {
     "model": ("model qwen3-next-80b-a3b",),
     "roofline": (),
@@ -30,8 +31,14 @@ MORE = {
         "plan llama-3.1-405b h100 --batch 8",
         "plan llama-3-8b h100:64 --batch 512 --tp 3 --fsdp 8 --as-written",
         "plan llama-3-8b h100:64 --batch 512 --tp 16 --fsdp 4 --remat full --as-written",
+        "plan mixtral-8x7b h100:64 --batch 512 --ep 8 --expert-domains 1 --emit torchtitan",
     ),
-    "serve": ("serve llama-3.1-405b h100:1",),
+    "serve": ("serve llama-3.1-405b h100:1", "serve mixtral-8x7b h100:8 --tp 2 --as-written --emit vllm"),
+    "launch": (
+        "launch run.sh --machine h100",
+        f"launch {RECIPES}/deepspeed_zero2_autotp.json --machine h100:8 --model llama-3-8b --batch 64 "
+        "--sequence 2048",
+    ),
     "score": (),
     "measure": ("measure --calibrate", "measure"),
     "conform": ("conform theirs.csv",),
@@ -61,6 +68,7 @@ def quick(monkeypatch, tmp_path):
     (tmp_path / "opaque.hlo.txt").write_text(OPAQUE)
     (tmp_path / "logs").mkdir()
     shutil.copy(H100, tmp_path / "logs" / "host.xplane.pb.gz")
+    (tmp_path / "run.sh").write_text("vllm serve openai/gpt-oss-20b --enforce-eager --frobnicate 3\n")
     row = TimedOperation(what=PRODUCT, dtype="bf16", sizes=(8, 8, 8), seconds=1.0, predicted_s=1.0)
     record = DeviceBenchmark(device="cpu", chip="", count=1, jax="0", date="2026-11-22", rows=(row,))
     monkeypatch.setattr(measure, "_surveyed", lambda: record)
