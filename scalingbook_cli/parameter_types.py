@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 from scalingbook_cli import reading
 from scalingbook_cli.answer import NOTES
 from scalingbook_lib import models
+from scalingbook_lib.inspection import mesh_inference
 from scalingbook_lib.machines import Chip, chip_files, chips
 from scalingbook_lib.machines.machine_names import NamedMachine
 from scalingbook_lib.training.plan import CONTEXTS, REMAT, SCHEDULES
@@ -211,6 +212,10 @@ TEXT = ArgumentType("name", str, ("peak", reading.CALIBRATED), files=True)
 SOURCE = ArgumentType("FILE_OR_COMMAND", str, files=True)
 SHAPE = ArgumentType("BxDxF", reading.shape)
 MESH = ArgumentType("mesh", reading.mesh)
+NAMED_MESH = ArgumentType("mesh", mesh_inference.read)
+SHARE_OR_SECONDS = ArgumentType("limit", reading.share_or_seconds)
+SHARE_OR_BYTES = ArgumentType("limit", reading.share_or_bytes)
+PATH = ArgumentType("path", reading.path, files=True)
 MODEL = ArgumentType("model", reading.model, _MODELS, files=True)
 REMAT_POLICY = ArgumentType("policy", reading.remat, REMAT)
 COUNTS = ArgumentType("counts", reading.counts)

@@ -1,5 +1,7 @@
 """docs/json.md lists every name that `--json` prints, and no other."""
 
+import shutil
+
 import pytest
 
 from scalingbook_book.code_exercises import grade
@@ -9,6 +11,17 @@ from tests.cli.json_names import documented, names_of, sections
 from tests.cli.test_cli_screens import FOLDER, KEYS
 from tools.environment import ROOT
 
+H100 = ROOT / "tests" / "core" / "profiles" / "h100" / "layer.xplane.pb.gz"
+PROGRAMS = ROOT / "tests" / "core" / "inspection" / "programs"
+LOOPED = "repeated-in-a-loop"
+OPAQUE = """HloModule opaque, num_partitions=2
+
+ENTRY %main (p: f32[8,8]) -> f32[8,8] {
+  %p = f32[8,8] parameter(0)
+  %k = f32[8,8] custom-call(%p), custom_call_target="somebody_elses_kernel"
+  ROOT %r = f32[8,8] all-reduce(%k), replica_groups={{0,1}}, to_apply=%add
+}
+"""
 RECIPES = ROOT / "tests/launch/recipes"
 MORE = {
     "model": ("model qwen3-next-80b-a3b",),
@@ -31,6 +44,15 @@ MORE = {
     "conform": ("conform theirs.csv",),
     "grade": ("grade .",),
     "explain": ("explain fsdp", "explain chip"),
+    "inspect": (
+        "inspect opaque.hlo.txt --max-hbm 1",
+        f"inspect {PROGRAMS / LOOPED}.fixed.hlo.gz --diff {PROGRAMS / LOOPED}.faulty.hlo.gz",
+        f"inspect {PROGRAMS / LOOPED}.faulty.hlo.gz --diff {PROGRAMS / LOOPED}.fixed.hlo.gz",
+    ),
+    "profile": (
+        f"profile {ROOT / 'data' / 'traces' / 'serial-before.json'} --max-idle 1%",
+        "profile logs",
+    ),
     "chips": tuple(f"chips {name}" for name in parameter_types.CHIP.names),
 }
 """Questions whose answers have names that those of the screens lack, for example because there is no plan."""
@@ -43,6 +65,9 @@ def quick(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     table = "model,quantity,value\nQwen/Qwen3-0.6B,parameters,1\nnobody/Unknown,parameters,1\n"
     (tmp_path / "theirs.csv").write_text(table)
+    (tmp_path / "opaque.hlo.txt").write_text(OPAQUE)
+    (tmp_path / "logs").mkdir()
+    shutil.copy(H100, tmp_path / "logs" / "host.xplane.pb.gz")
     (tmp_path / "run.sh").write_text("vllm serve openai/gpt-oss-20b --enforce-eager --frobnicate 3\n")
     row = TimedOperation(what=PRODUCT, dtype="bf16", sizes=(8, 8, 8), seconds=1.0, predicted_s=1.0)
     record = DeviceBenchmark(device="cpu", chip="", count=1, jax="0", date="2026-11-22", rows=(row,))

@@ -28,6 +28,8 @@ SCREENS = {
     "help_collective": "collective --help",
     "help_plan": "plan --help",
     "help_serve": "serve --help",
+    "help_inspect": "inspect --help",
+    "help_profile": "profile --help",
     "help_launch": "launch --help",
     "help_score": "score --help",
     "help_conform": "conform --help",
@@ -41,6 +43,8 @@ SCREENS = {
     "model": "model mixtral-8x7b --sequence 4096 --tokens 1T",
     "roofline": "roofline v5e --matmul 64x8192x8192 --explain",
     "serve": "serve llama-3-70b v5e:4x4 --prompt 8192 --tp 16 --weights int8 --kv int8 --itl 60ms --explain",
+    "inspect": "inspect data/programs/train_step.hlo.gz",
+    "profile": "profile data/traces/serial-before.json --explain",
     "collective_torus": "collective all-to-all 2GiB v5p:4x4x8 --explain",
     "launch": f"launch {RECIPES}/vllm_qwen3_235b_mi300x.sh --machine mi300x",
     "plan_emit": "plan llama-3-8b h100:64 --batch 512 --emit torchtitan --best 2",
@@ -60,6 +64,8 @@ KEYS = {
     "keys_launch_serving": f"launch {RECIPES}/vllm_gpt_oss_120b_h100.sh --machine h100",
     "keys_score": "score scalingbook_lib/evidence/data/added_training_runs.csv",
     "keys_conform": "conform data/vectors/models.json",
+    "keys_inspect": "inspect data/programs/train_step.hlo.gz --model llama-3-8b --tokens 8Ki",
+    "keys_profile": "profile data/traces/serial-before.json",
     "keys_chips": "chips",
 }
 TYPICAL = (
