@@ -93,7 +93,8 @@ class TierLoad(Result):
         return (
             f"{self.prefix.cached:,} tokens from {self.tier.name}: {si(self.load_s, 's')} to load, "
             f"{si(self.recompute_s, 's')} to compute again; "
-            f"{'load' if self.pays else 'compute'} them (break-even "{si(self.break_even_bytes_per_s, 'B/s')})"
+            f"{'load' if self.pays else 'compute'} them "
+            f"(break-even {si(self.break_even_bytes_per_s, 'B/s')})"
         )
 
 
