@@ -17,7 +17,7 @@ def _factor(pieces: float) -> float:
 
 PREFIXES = (
     Check(
-        key="inference.hit-rate-of-a-round",
+        key="inference.round-hit-rate",
         title="Hit rate of a long conversation",
         answer=_hit_rate,
         difficulty=2,

@@ -34,7 +34,7 @@ EXPERTS = (
         right="Right. Replicas cut the most popular expert into pieces that are small enough to pack.",
     ),
     Check(
-        key="transformers.nodes-of-a-token",
+        key="transformers.token-nodes",
         title="Copies of a token between nodes",
         answer=lambda: 15 * limits.reached(16, 8, 16),
         difficulty=2,
