@@ -20,14 +20,13 @@ PREFIXES = (
         key="inference.round-hit-rate",
         title="Hit rate of a long conversation",
         answer=_hit_rate,
-        difficulty=2,
+        difficulty=3,
         hints=(
             "How many tokens has the prompt of the sixth round, and which of them were part of the fifth?",
             "New are the question of this round and the answer of the one before.",
         ),
         mistakes=(
             Mistake(lambda: _hit_rate(answers=5), "The newest answer is not in the cache."),
-            Mistake(lambda: _hit_rate(6), "In the sixth round, there are five rounds before it."),
             Mistake(lambda: _hit_rate(4), "In the sixth round, there are five rounds before it."),
             Mistake(lambda: 1 - _hit_rate(), "That is the share that has to be computed."),
         ),
@@ -37,7 +36,7 @@ PREFIXES = (
         key="inference.descriptor-time",
         title="Many small pieces",
         answer=lambda: _factor(TOKENS / BLOCK * LAYERS),
-        difficulty=2,
+        difficulty=3,
         hints=(
             "How many blocks are there in a layer, and in all layers together?",
             "Compare the time to post all descriptors with the bytes over the bandwidth.",

@@ -37,7 +37,7 @@ EXPERTS = (
         key="transformers.token-nodes",
         title="Copies of a token between nodes",
         answer=lambda: 15 * limits.reached(16, 8, 16),
-        difficulty=2,
+        difficulty=3,
         hints=(
             "What is the probability that none of the eight experts is on a given node?",
             "Eight different experts of 256 are drawn, and a node holds 16 of them.",
