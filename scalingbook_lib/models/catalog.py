@@ -52,7 +52,7 @@ ALIASES = {
     "Llama 3.1 8B": "Llama 3 8B",
     "Llama 3.1 70B": "Llama 3 70B",
     "Llama 3.3 70B": "Llama 3 70B",
-    "Llama 3 405B": "Llama 3.1 405B",
+    "llama-3-405b": "Llama 3.1 405B",
     "Llama 4 Scout 17B 16E": "Llama 4 Scout",
     "Llama 4 Maverick 17B 128E": "Llama 4 Maverick",
     "Mistral 7B": "Mistral 7B v0.1",
