@@ -101,7 +101,7 @@ def find(name: str) -> Transformer:
     (13B, 1.3B).
     """
     if not isinstance(name, str):
-        raise ModelError("name", f"{printable(name)} is no text", "write a name, as in 'Llama 3 70B'")
+        raise ModelError("name", f"{printable(name)} is not a string", "write a name, as in 'Llama 3 70B'")
     bare = published_names.bare(name)
     if found := _named(name) or _named(bare):
         return found
@@ -113,7 +113,7 @@ def find(name: str) -> Transformer:
             "shapes alone",
             f"write {plain}, and {stored} as the type of its weights",
         )
-    # aliases of one model are told once
+    # one name for all aliases of a model
     close = get_close_matches(normalize_name(bare)[:80], _BY_KEY, 5, 0.4)
     known = list(dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in close))[:3] or [m.name for m in CATALOG]
     like = next(
