@@ -231,6 +231,4 @@ def command() -> None:
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("mcp"):
             raise
-        raise click.UsageError(
-            "the Python package mcp is not installed; run pip install mcp"
-        ) from error
+        raise click.UsageError("the Python package mcp is not installed; run pip install mcp") from error
