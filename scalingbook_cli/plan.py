@@ -20,7 +20,7 @@ from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
 from scalingbook_lib.planner.watch import Watch, unwatched
-from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
+from scalingbook_lib.training import TrainingEfficiency, TrainingStep
 from scalingbook_lib.units import BF16, percent, si
 
 
@@ -146,18 +146,13 @@ def _summary_lines(
     step: TrainingStep, factor: float | None, confidence: plan_tables.Confidence | None
 ) -> Iterator[str]:
     """The plan; its step time with the band, MFU and throughput; the memory of a chip and whether it fits."""
-    yield f"Plan: {_plan_text(step.plan)}"
+    yield f"Plan: {step.plan.summary.replace('microbatch', 'MBS')}"  # as in the table of plans
     time = f"Step time {si(step.total_s, 's')}{shared.band(step.total_s, factor, 's')}"
     if factor is not None and confidence:
         time += f", P80 {si(confidence.objective.p80(step), 's')}"
     yield f"{time}, MFU {percent(step.mfu)}, {si(step.tokens_per_s, 'tokens/s')}"
     memory = shared.memory_line(step.memory, step.machine.chip)
     yield f"{memory}; {confidence.fit(step)}" if confidence else memory
-
-
-def _plan_text(plan: Plan) -> str:
-    """The degrees and settings of a plan, without the number of chips and the overlap."""
-    return str(plan).partition(" as ")[2].rpartition(", overlap")[0].replace("microbatch", "MBS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +230,7 @@ class PlanRequest:
             if not why:
                 raise
             return StepAnswer(None, known, refusal=f"{plan}: {'; '.join(why)}")
-        objective = Pessimistic.of(self.model, plan.chips, self.T)
+        objective = Pessimistic.of(self.model, plan.chips, self.T, plan.frozen)
         near = recommendation.published(self.model, self.machine, step)
         confidence = plan_tables.Confidence(objective=objective, margin=margin, headroom=left, near=near)
         known |= confidence.values(step)

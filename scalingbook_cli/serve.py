@@ -222,24 +222,16 @@ class ServeRequest:
         """The prompt tokens that are in the prefix cache; the last token is always processed."""
         return min(round(self.prefix_cache_hit * self.P), self.P - 1)
 
-    def drafting_on(self, layout: Layout | None = None) -> inference.Drafting:
-        """Speculative decoding as asked for; the cost of a draft model is that of its decode step."""
+    @property
+    def drafting(self) -> inference.Drafting:
+        """Speculative decoding as asked for, by a draft model or by a head of one layer."""
         if self.draft_tokens is None or self.acceptance_length is None:
             return inference.PLAIN
-        cost = 1 / self.model.L  # a head of one layer
-        if self.draft_model:
-            context = self.P + self.G / 2
-            spread = layout or Layout(tp=self.machine.chips)
-            draft = replace(spread, ep=1, kv_batch=1, kv_sequence=1, rows=1, attention_dp=1)
-            times = [
-                inference.decode(
-                    model, self.machine, on, batch=1, S=context, efficiency=self.efficiency_for(on.compute)
-                ).total_s
-                for model, on in ((self.draft_model, draft), (self.model, spread))
-            ]
-            cost = times[0] / times[1]
         return inference.Drafting(
-            tokens=self.draft_tokens, acceptance_length=self.acceptance_length, cost=cost
+            tokens=self.draft_tokens,
+            acceptance_length=self.acceptance_length,
+            cost=0.0 if self.draft_model else 1 / self.model.L,
+            model=self.draft_model,
         )
 
     def with_stored(self, written: dict[str, Any]) -> dict[str, Any]:
@@ -318,7 +310,7 @@ class ServeRequest:
             G=self.G,
             chunk=self.step_tokens,
             cached=self.cached,
-            drafting=self.drafting_on(layout),
+            drafting=self.drafting,
             batch=batch,
             policy=policy,
             efficiency=self.efficiency_for(layout.compute),
@@ -340,7 +332,7 @@ class ServeRequest:
             G=self.G,
             chunk=self.step_tokens,
             cached=self.cached,
-            drafting=self.drafting_on(),
+            drafting=self.drafting,
             fixed=fixed,
             ttft_s=ttft_s,
             itl_s=itl_s,
@@ -415,7 +407,7 @@ class ServeRequest:
         replicas = self.machine.chips // one.chips
         many = f"{replicas:,} replica{'s' * (replicas > 1)}"
         batch = f"batch size {count(int(one.slots))}"
-        yield f"Layout: {serve_tables.degrees(layout)}; {many} with {batch}; {dtypes}"
+        yield f"Layout: {layout.degrees}; {many} with {batch}; {dtypes}"
         itl = f"ITL {si(one.itl_s, 's')}{shared.band(one.itl_s, self.interval_factor, 's')}"
         cost = "" if usd is None else f", ${count(rounded(usd))} per 1M tokens"
         rate = si(replicas * one.tokens_per_s, "tokens/s")
