@@ -18,6 +18,7 @@ from scalingbook_lib.calibrated.pessimistic import Pessimistic
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.quantized import named_format
 from scalingbook_lib.planner import Ranking
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.training import TrainingEfficiency, TrainingStep
@@ -124,7 +125,11 @@ def command(
     values = asked.values | found.values | {"band_factor": factor, "peak_step_time_s": found.step.peak_s}
     return Answer(
         summary="\n".join(_summary_lines(found.step, factor, found.confidence)),
-        tables=(*found.tables, *plan_tables.tables(found.step, run, added)),
+        tables=(
+            *found.tables,
+            *plan_tables.tables(found.step, run, added),
+            *shared.assumed_table(asked.assumed),
+        ),
         values=values | plan_tables.values(found.step, run, added),
         steps=tuple(plan_tables.derivation(found.step, run)),
         details=(*found.details, *((str(added),) if run and added else ())),
@@ -213,7 +218,19 @@ class PlanRequest:
             "sequence_length_tokens": self.T,
             "efficiency": self.efficiency.name,
             "efficiency_shares": self.efficiency.shares,
+            "assumed": list(self.assumed),
         }
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What training does with a checkpoint whose name tells the type of its weights."""
+        kind = named_format(self.model.quantization)
+        if not kind:
+            return ()
+        return (
+            f"The checkpoint stores the weights of {self.model.name} in {kind}, as its name says; a training "
+            "step holds them in the type of --weights, bf16 by default.",
+        )
 
     def one(self, fixed: dict[str, Any]) -> StepAnswer:
         """The step of exactly the plan with these fields."""

@@ -21,6 +21,7 @@ from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.quantization import serving_types
+from scalingbook_lib.models.quantized import named_format
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import sizes
@@ -132,7 +133,10 @@ def command(
     whole layout. The machine holds replicas of the model, each on tp · cp · pp chips. If no layout is
     possible, the command prints the reasons, and the exit code is 1.
     """
-    asked = ServeRequest(**{f.name: options.pop(f.name) for f in fields(ServeRequest)})
+    asked = ServeRequest(
+        **{f.name: options.pop(f.name) for f in fields(ServeRequest) if f.name != "weights_written"},
+        weights_written=options["weights"] is not None,
+    )
     if not as_written:
         with Progress(_progress_text, always=progress) as watch:
             found = asked.front(
@@ -186,6 +190,7 @@ class ServeRequest:
     usd_per_hour: float | None
     efficiency: str | DeviceBenchmark
     expert_skew: float | None
+    weights_written: bool = False
 
     def __post_init__(self) -> None:
         if self.reserve is not None and self.gpu_memory_utilization is not None:
@@ -275,7 +280,19 @@ class ServeRequest:
             "usd_as_of": self.price.as_of,
             "efficiency": str(self.efficiency),
             "band_factor": self.interval_factor,
+            "assumed": list(self.assumed),
         }
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the name of the checkpoint tells, and no file or option."""
+        kind = named_format(self.model.quantization)
+        if not kind or self.weights_written:
+            return ()
+        return (
+            f"The weights of {self.model.name} are stored in {kind}, as the name of the checkpoint says, but "
+            "for the embedding and the unembedding; --weights names another type.",
+        )
 
     @property
     def price(self) -> ChipPrice:
@@ -377,7 +394,11 @@ class ServeRequest:
         usd = None if price is None else one.usd_per_million(price)
         return Answer(
             summary="\n".join(self._summary_lines(one, held, usd)),
-            tables=(*listed, *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one))),
+            tables=(
+                *listed,
+                *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one)),
+                *shared.assumed_table(self.assumed),
+            ),
             values=self.values
             | {"feasible": True}
             | values

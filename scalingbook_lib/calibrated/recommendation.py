@@ -23,7 +23,7 @@ from scalingbook_lib.units import Result, percent, si
 TYPES = ("weights", "compute", "activations", "gradients", "reduced", "moments", "master")
 
 
-NODE_LIMITED = {"DeepSeek-V3": 4, "DeepSeek-R1": 4}
+NODE_LIMITED = {"DeepSeek-V3": 4, "DeepSeek-R1": 4, "DeepSeek-V3.2": 4}
 """The domains among which a model's router chooses a token's experts (arXiv 2412.19437, section 2.1.2)."""
 
 

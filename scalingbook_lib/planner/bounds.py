@@ -180,5 +180,7 @@ def _cached_s(on: ServingCase, S: float, *, rows: int, any_cache: bool) -> float
     heads = (m.N, 1 if m.latent else m.K) if any_cache else (0, 0)
     math, read = (1 / (o.group * whole_heads(n, o.group)) if n else 1 / o.kv_batch for n in heads)
     seen = [(min(S, kind.window), kind) for kind in k.kinds]
-    math_s = rows * (k.state_token_s + math * sum(n * kind.pair_s for n, kind in seen))
+    even = 1 / o.group if any_cache else math  # an indexer's heads are not split
+    pairs_s = sum(n * kind.pair_s * (math if kind.by_head else even) for n, kind in seen)
+    math_s = rows * (k.state_token_s + pairs_s)
     return max(math_s, k.state_read_s + read * sum(n * kind.token_s for n, kind in seen))

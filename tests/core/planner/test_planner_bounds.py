@@ -23,6 +23,7 @@ DENSE, EXPERTS, LATENT = (
     models.find("Mixtral 8x7B"),
     models.find("DeepSeek-V2-Lite"),
 )
+SPARSE = replace(LATENT, latent=replace(LATENT.latent, index_heads=16, index_width=64, index_topk=512))
 WINDOWS, LINEAR = models.find("Gemma-3 4B"), models.find("Qwen3-Next 80B-A3B")
 NODE, FOUR, TORUS = (
     clusters.Cluster.of(chips.H100, 8),
@@ -43,6 +44,8 @@ CASES = [
     (LATENT, FOUR, 300, 40, PEAK, {"tried": {"pp": (1, 3)}, "chunk": 64}),
     (WINDOWS, NODE, 3000, 200, REAL, {}),
     (LINEAR, NODE, 2000, 100, REAL, {"fixed": {"weights": FP8}}),
+    (SPARSE, FOUR, 5000, 300, REAL, {"cached": 100}),
+    (SPARSE, TORUS, 400, 900, PEAK, {"fixed": {"kv": FP8}}),
     (DENSE, NODE, 4096, 256, REAL, {"cached": 3000, "chunk": 2048}),
     (DENSE, NODE, 900, 700, REAL, {"drafting": Drafting(tokens=3, acceptance_length=2.4, cost=1 / 32)}),
     (DENSE, TORUS, 900, 2, PEAK, {"drafting": Drafting(tokens=4, acceptance_length=4.5, cost=0.1)}),
