@@ -16,7 +16,9 @@ from scalingbook_cli import (
     collective,
     completion,
     conform,
+    explain,
     grade,
+    mcp_server,
     measure,
     model,
     plan,
@@ -61,7 +63,21 @@ def scalingbook(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for module in (model, roofline, collective, plan, serve, measure, score, conform, grade, chips, completion):
+for module in (
+    model,
+    roofline,
+    collective,
+    plan,
+    serve,
+    measure,
+    score,
+    conform,
+    grade,
+    chips,
+    explain,
+    mcp_server,
+    completion,
+):
     scalingbook.add_command(module.command)
 
 

@@ -25,6 +25,7 @@ from tools.environment import ROOT
 WIDGET = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 SOURCES = {"chapters": "chapters", "solutions": "solutions", "exercises": "solutions"}  # of each folder
+GPU_PAGES = {"gpus", "gpus_network", "profiling_gpus"}  # chapters, with their deeper pages, and single pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,14 @@ class Notebook:
         if self.folder == "exercises":
             notebook = exercises.blanked(notebook)
         self._write_plainly(notebook)
-        return _fixed(first_cell.put(notebook, first_cell.source(self.root)))
+        return _fixed(first_cell.put(notebook, first_cell.source(self.root)), self.runtime)
+
+    @property
+    def runtime(self) -> dict[str, object]:
+        """Return the metadata with which Colab opens the notebook on a free chip of the kind it is about."""
+        on_gpu = bool({self.stem, pages.chapter(self.stem, self.root)} & GPU_PAGES)
+        kind, model = ("GPU", "T4") if on_gpu else ("TPU", "V5E1")
+        return {"accelerator": kind, "colab": {"gpuType": model, "provenance": [], "toc_visible": True}}
 
     def _write_plainly(self, notebook: NotebookNode) -> None:
         """Convert MyST to plain Markdown, because notebook front ends do not render MyST."""
@@ -87,6 +95,8 @@ def differences(notebook: Notebook) -> list[str]:
     if not notebook.path.exists():
         return [f"{notebook}.ipynb is missing; run make execute"]
     made, committed = notebook.made(), notebook.committed()
+    if made.metadata != committed.metadata:
+        return [f"{notebook}.ipynb has other metadata than its source gives it; renew it"]
     if [_told(cell) for cell in made.cells] != [_told(cell) for cell in committed.cells]:
         return [f"{notebook}.ipynb is not what {notebook.source_path.name} makes of it; run make execute"]
     return list(_unexecuted(notebook, committed))
@@ -149,12 +159,14 @@ def renew(notebook: Notebook) -> str | None:
     return _write(made, notebook)
 
 
-def _fixed(notebook: NotebookNode) -> NotebookNode:
-    """Reproducible metadata, and cell ids that depend only on content.
+def _fixed(notebook: NotebookNode, runtime: dict[str, object]) -> NotebookNode:
+    """Return the notebook with reproducible metadata and with cell ids that depend only on content.
 
     Without jupytext's pairing, with which JupyterLab refuses to open a notebook newer than its source.
     """
-    notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
+    notebook.metadata = nbformat.from_dict(
+        {"kernelspec": KERNEL, "language_info": {"name": "python"}} | runtime
+    )
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen: set[str] = set()
     for cell in notebook.cells:

@@ -37,7 +37,7 @@ def workbench() -> dict[str, bytes]:
 
 
 def whole() -> dict[str, bytes]:
-    """Return all files of the library, and the folders that `pyproject.toml` adds to its wheel."""
+    """Return all files of the library, and the files and folders that `pyproject.toml` adds to its wheel."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     added = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     beside = [_below(ROOT / folder, name) for folder, name in added.items()]
@@ -46,6 +46,8 @@ def whole() -> dict[str, bytes]:
 
 
 def _below(folder: Path, name: str) -> dict[str, bytes]:
+    if folder.is_file():
+        return {name: folder.read_bytes()}
     paths = sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
     return {f"{name}/{p.relative_to(folder).as_posix()}": p.read_bytes() for p in paths}
 

@@ -13,6 +13,7 @@ from tools import first_cell, notebooks, wheel
 from web import rasters, stamp
 
 FOLDER = "notebooks"
+KAGGLE = "kernel-metadata.json"
 
 
 def write(made: Path, source: Path, *, pictures: bool) -> None:
@@ -24,6 +25,26 @@ def write(made: Path, source: Path, *, pictures: bool) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             text = carried(notebook, carrying)
             target.write_text(drawn(text) if pictures else text, encoding="utf-8")
+    if (made / FOLDER).exists():  # a test's site has no notebook
+        (made / FOLDER / KAGGLE).write_text(kaggle("chapters/sharding.ipynb") + "\n", encoding="utf-8")
+
+
+def kaggle(notebook: str) -> str:
+    """Return the file with which `kaggle kernels push` runs a notebook on a TPU v5e-8."""
+    return json.dumps(
+        {
+            "id": "YOUR-KAGGLE-NAME/how-fast-can-it-run",
+            "title": "How fast can it run",
+            "code_file": notebook,
+            "language": "python",
+            "kernel_type": "notebook",
+            "is_private": True,
+            "enable_internet": True,
+            "enable_tpu": True,
+            "machine_shape": "TpuV5E8",
+        },
+        indent=2,
+    )
 
 
 def carried(notebook: notebooks.Notebook, carrying: str) -> str:

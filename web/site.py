@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tools import notebooks, wheel
-from web import downloads, live, offline, policy, serve, stamp, vendor
+from web import data_package, downloads, live, offline, policy, serve, stamp, twins, vendor
 from web.build_lock import build_lock
 
 BUILD = vendor.ROOT / "_build"
@@ -77,11 +77,13 @@ def _machinery(source: Path) -> str:
 
 
 def _beside_the_pages(source: Path, work: Path, made: Path, *, pictures: bool) -> None:
-    """Write the worker's files and the notebooks, unless the last build wrote the same ones."""
+    """Write the worker's files, notebooks, Markdown and data, unless the last build wrote the same ones."""
     digest, last = f"{_made_beside(source)} {pictures}", work / "beside"
     if not last.exists() or last.read_text() != digest:
         live.write(made / "_static" / "live")
         downloads.write(made, source, pictures=pictures)
+        twins.write(made, source)
+        data_package.write(made)
         last.write_text(digest)
 
 
@@ -89,7 +91,12 @@ def _made_beside(source: Path) -> str:
     """Return a digest of the inputs of these files: library, notebooks, and the tools that write them."""
     digest = hashlib.sha256(f"{vendor.lock_digest()} {stamp.VERSION} {stamp.day()}".encode())
     programs = [*vendor.HERE.glob("*.py"), vendor.HERE / "compile.mjs", *(vendor.ROOT / "tools").glob("*.py")]
-    paths = [*programs, *(notebook.path for notebook in notebooks.every(root=source))]
+    paths = [
+        *programs,
+        *(notebook.path for notebook in notebooks.every(root=source)),
+        *source.glob("*.md"),
+        *data_package.tables(vendor.ROOT),
+    ]
     told = wheel.whole() | wheel.workbench() | {str(p): p.read_bytes() for p in paths if p.exists()}
     for name, content in sorted(told.items()):
         digest.update(f"{name}\0{len(content)}\0".encode() + content)

@@ -50,6 +50,11 @@ def day(folder: Path = ROOT) -> date:
     return date.fromisoformat(told or str(cited()["date-released"]))
 
 
+def substitutions() -> dict[str, str]:
+    """Return the values of `{{ version }}`, `{{ released }}`, `{{ work }}` and `{{ authors }}`."""
+    return {"version": VERSION, "released": str(day()), "work": cited()["title"], "authors": authors()}
+
+
 def bibtex(when: date, address: str = "") -> str:
     """Return the BibTeX entry, with the site's address if it has one."""
     url = [f"  url     = {{{address}}},"] if address else []

@@ -51,7 +51,7 @@ ALIASES = {
     "Llama 3.1 8B": "Llama 3 8B",
     "Llama 3.1 70B": "Llama 3 70B",
     "Llama 3.3 70B": "Llama 3 70B",
-    "Llama 3 405B": "Llama 3.1 405B",
+    "llama-3-405b": "Llama 3.1 405B",
     "Llama 4 Scout 17B 16E": "Llama 4 Scout",
     "Llama 4 Maverick 17B 128E": "Llama 4 Maverick",
     "Mistral 7B": "Mistral 7B v0.1",
@@ -103,7 +103,7 @@ def find(name: str) -> Transformer:
     (13B, 1.3B).
     """
     if not isinstance(name, str):
-        raise ModelError("name", f"{printable(name)} is no text", "write a name, as in 'Llama 3 70B'")
+        raise ModelError("name", f"{printable(name)} is not a string", "write a name, as in 'Llama 3 70B'")
     bare = published_names.bare(name)
     if found := _named(name) or _named(bare):
         return found
@@ -115,7 +115,7 @@ def find(name: str) -> Transformer:
             "shapes alone",
             f"write {plain}, and {stored} as the type of its weights",
         )
-    # aliases of one model are told once
+    # one name for all aliases of a model
     close = get_close_matches(normalize_name(bare)[:80], _BY_KEY, 5, 0.4)
     known = list(dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in close))[:3] or [m.name for m in CATALOG]
     like = next(

@@ -97,7 +97,7 @@ def _until(watch: Watch, ways: Iterable[Way]) -> Iterator[Way]:
 
 
 def _in_time(judge: Judge, ways: int) -> list[Option]:
-    """What meets the targets; what is legal and too slow is counted, and the nearest told."""
+    """Return the options that meet the targets; count those that are too slow, and keep the nearest."""
     over = [(judge.late(o.itl_s, o.ttft_s), o) for o in judge.options]
     late, in_time = [one for one in over if one[0] > 1], [o for factor, o in over if factor <= 1]
     if late:  # where none is in time, what was not judged is later than one that was

@@ -123,3 +123,26 @@ def test_notebooks_depend_on_the_librarys_tables(book):
 def test_an_unknown_chapter_is_refused(book):
     with pytest.raises(SystemExit, match="nowhere"):
         notebooks.every(["nowhere"], book)
+
+
+@pytest.mark.parametrize(
+    ("folder", "stem", "kind", "model"),
+    [
+        ("chapters", "rooflines", "TPU", "V5E1"),
+        ("solutions", "sharding", "TPU", "V5E1"),
+        ("chapters", "gpus_network_axes", "GPU", "T4"),
+        ("exercises", "gpus", "GPU", "T4"),
+        ("chapters", "profiling_gpus", "GPU", "T4"),
+    ],
+)
+def test_colab_opens_a_notebook_on_a_chip_of_the_kind_it_is_about(folder, stem, kind, model):
+    metadata = Notebook(folder, stem).committed().metadata
+    assert metadata["accelerator"] == kind
+    assert metadata["colab"] == {"gpuType": model, "provenance": [], "toc_visible": True}
+
+
+def test_another_runtime_is_a_difference_that_renewing_removes(chapter, monkeypatch):
+    monkeypatch.setattr(notebooks, "GPU_PAGES", {"sums"})
+    assert "metadata" in notebooks.differences(chapter)[0]
+    notebooks.renew(chapter)
+    assert notebooks.differences(chapter) == []

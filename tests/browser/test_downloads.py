@@ -54,3 +54,13 @@ def test_what_is_given_runs_from_end_to_end_where_there_is_no_library(
     with isolated_run.index() as empty:
         assert isolated_run.run_failure(download(page, where), isolated_run.newest(), empty) == ""
         assert empty.requests == []
+
+
+@pytest.mark.parametrize("path_", ["index.html", "chapters/intro.html"])
+def test_copying_a_page_gives_its_markdown_twin(visit, path_):
+    page = visit().go(path_)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click(".copy-page")
+    page.wait_for_selector('.copy-page[data-done="copied"]')
+    twin = (SITE / path_).with_suffix(".md").read_text(encoding="utf-8")
+    assert page.evaluate("navigator.clipboard.readText()") == twin

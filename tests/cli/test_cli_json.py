@@ -22,6 +22,7 @@ MORE = {
     "measure": ("measure --calibrate", "measure"),
     "conform": ("conform theirs.csv",),
     "grade": ("grade .",),
+    "explain": ("explain fsdp", "explain chip"),
     "chips": tuple(f"chips {name}" for name in parameter_types.CHIP.names),
 }
 """Questions whose answers have names that those of the screens lack, for example because there is no plan."""
@@ -65,7 +66,7 @@ def test_the_names_of_every_command_are_printed(ask):
 
 
 def test_every_command_with_json_has_a_section():
-    commands = {name for name, one in script.scalingbook.commands.items() if name != "completion"}
+    commands = {name for name, one in script.scalingbook.commands.items() if name not in ("completion", "mcp")}
     titles = list(sections())
     assert commands == set(MORE) == {title for title in titles if not title.startswith(("Every", "Fields"))}
     assert all(meaning and name for rows in sections().values() for name, _, meaning in rows)

@@ -10,7 +10,7 @@ import pytest
 
 import scalingbook_cli as cli
 from scalingbook_cli import reading
-from scalingbook_lib import models
+from scalingbook_lib import __version__, models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
@@ -150,7 +150,7 @@ def test_every_completed_chip_is_read_back():
 @pytest.mark.parametrize(
     ("line", "offered"),
     [("", {"model", "roofline", "collective", "plan", "serve", "measure", "score", "conform", "grade",
-          "chips", "completion"}),
+          "chips", "explain", "mcp", "completion"}),
      ("model llama-3-", {"llama-3-8b", "llama-3-70b"}), ("model llama-3.1", {"llama-3.1-405b"}),
      ("roofline v5", {"v5e", "v5p"}), ("roofline H1", {"h100", "h100-pcie", "h100-nvl"}),
      ("collective all-", {"all-gather", "all-reduce", "all-to-all"}),
@@ -182,7 +182,7 @@ def test_the_installed_script_is_this_one():
     script = Path(sys.executable).with_name("scalingbook")
     for command in ([script], [sys.executable, "-m", "scalingbook_cli"]):
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
-        assert done.stdout == "scalingbook 0.1.0\n"
+        assert done.stdout == f"scalingbook {__version__}\n"
 
 
 @pytest.mark.parametrize(

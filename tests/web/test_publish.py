@@ -19,7 +19,7 @@ from docutils.core import publish_doctree
 from scalingbook_lib import __version__
 from tools import first_cell, notebooks
 from tools.environment import ROOT
-from web import bound, epub, offline, pdf, release, site, stamp, vendor, volumes
+from web import bound, downloads, epub, offline, pdf, release, site, stamp, vendor, volumes
 from web.bound import BoundPage, Volume
 from web.extension import assets, head, licenses, site_files
 
@@ -223,3 +223,9 @@ def test_the_cover_links_the_volumes_that_are_there(tmp_path):
     assert all((cover.parent / link).exists() for link in links)
     kept = json.loads((cover.parent / offline.LIST).read_text())["files"]
     assert list(kept) == ["index.html"], "browsers that keep the site keep no volume"
+
+
+def test_kaggle_runs_a_notebook_of_the_archive_on_a_tpu():
+    told = json.loads(downloads.kaggle("chapters/sharding.ipynb"))
+    assert (ROOT / told["code_file"]).exists()
+    assert (told["enable_tpu"], told["machine_shape"], told["kernel_type"]) == (True, "TpuV5E8", "notebook")

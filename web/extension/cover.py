@@ -196,13 +196,7 @@ class Live(SphinxDirective):
 
 def name_the_release(app: Sphinx, config: Config) -> None:
     """Define the substitutions `{{ version }}`, `{{ released }}`, `{{ work }}` and `{{ authors }}`."""
-    cited = stamp.cited()
-    config.myst_substitutions = {
-        "version": stamp.VERSION,
-        "released": str(stamp.day()),
-        "work": cited["title"],
-        "authors": stamp.authors(),
-    }
+    config.myst_substitutions = stamp.substitutions()
 
 
 def setup(app: Sphinx) -> None:

@@ -91,6 +91,7 @@ def trim(
     context["body"] = _HEAD_OF_MATH.sub(_plain_head, context["body"])
     context["metatags"] = _VIEWPORT.sub("", context.get("metatags") or "")
     context["book_policy"] = policy.POLICY
+    context["book_twins"] = app.env.found_docs  # pages with a Markdown twin: all but those without a source
     context["book_source"] = notebook = _source(app, page)
     context["book_places"] = places(app.book_repository, notebook)  # type: ignore[attr-defined]
 

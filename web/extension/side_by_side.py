@@ -116,7 +116,8 @@ def table[T](name: str, title: str, columns: tuple[Column[T], ...], rows: tuple[
     return (
         '<div class="side-by-side"><p class="side-by-side-tools">'
         f'<span class="side-by-side-find js-only">{find} <span role="status"></span></span> '
-        f'<a href="{FOLDER}/{name}.csv" download>Download as CSV</a></p>'
+        f'<a href="{FOLDER}/{name}.csv" download>Download as CSV</a>'
+        f' <a href="{FOLDER}/datapackage.json" download>All data of the book, described</a></p>'
         f'<div class="table-wrapper" tabindex="0" role="region" aria-label="{escape(title)}">'
         f'<table class="table"><caption>{escape(title)}</caption><thead><tr>{heads}</tr>'
         f'<tr class="widest" aria-hidden="true">{widest}</tr></thead>'

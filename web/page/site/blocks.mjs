@@ -26,7 +26,22 @@ async function copyAddress(link) {
   setTimeout(() => delete link.dataset.done, COPIED_MS);
 }
 
+/** Copy the page's Markdown, with its computed numbers. @param {HTMLButtonElement} button */
+async function copyPage(button) {
+  const address = button.dataset.markdown ?? "";
+  let done = true;
+  try {
+    const answer = await fetch(address);
+    if (!answer.ok) throw new Error(answer.statusText);
+    await navigator.clipboard.writeText(await answer.text());
+  } catch { done = false; }
+  if (!done) { location.href = address; return; } // show the Markdown instead
+  button.dataset.done = "copied";
+  setTimeout(() => delete button.dataset.done, COPIED_MS);
+}
+
 export function setUpCopying() {
+  for (const button of all(document, "button.copy-page", HTMLButtonElement)) button.addEventListener("click", () => copyPage(button));
   for (const link of all(document, "a.headerlink", HTMLAnchorElement)) link.addEventListener("click", () => copyAddress(link));
   for (const pre of all(document, "div.highlight > pre", HTMLElement)) {
     if (pre.closest(".cell_input, .colophon")) pre.parentElement?.append(copyButton(pre));

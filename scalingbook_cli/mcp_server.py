@@ -1,0 +1,237 @@
+"""The command `scalingbook mcp`: a server of the Model Context Protocol on standard input and output.
+
+Its tools are commands. The input schema of each is made from the command's parameters, and a call runs the
+command with `--json`. A tool reads no file and opens no connection: a model is a name or the text of a
+config.json, and a value that names a file is refused.
+"""
+
+import asyncio
+import contextlib
+import functools
+import io
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import scalingbook_lib
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+
+NAMES = ("model", "roofline", "collective", "plan", "serve", "chips", "explain")
+LEFT_OUT = {"as_json", "progress", "chip_files"}  # options that a tool does not have
+CONFIG = "model"  # the parameter that may also be the text of a config.json
+INSTRUCTIONS = (
+    "Cost models of large-model training and inference on TPUs and GPUs. Every number comes from the library "
+    "scalingbook_lib; names in a result contain the unit. Sizes may have prefixes (16Mi tokens, 2GiB). A "
+    "machine is a TPU slice (v5p:4x4x8) or a number of GPUs (h100:64)."
+)
+
+
+class ToolError(ValueError):
+    """A call that a tool refuses, with what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A command as a tool: its name, its description, and the JSON Schema of its input."""
+
+    command: click.Command
+
+    @property
+    def name(self) -> str:
+        """The name of the command."""
+        return str(self.command.name)
+
+    @property
+    def description(self) -> str:
+        """The help text of the command in one paragraph."""
+        return " ".join((self.command.help or "").split())
+
+    @property
+    def parameters(self) -> dict[str, click.Parameter]:
+        """The parameters by the name of their longest option without dashes."""
+        told = (p for p in self.command.params if p.name not in LEFT_OUT)
+        return {max(p.opts, key=len).lstrip("-").replace("-", "_"): p for p in told}
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the input; a name that is not in it is refused."""
+        found = self.parameters
+        return {
+            "type": "object",
+            "properties": {name: _schema(param) for name, param in found.items()},
+            "required": [name for name, param in found.items() if param.required],
+            "additionalProperties": False,
+        }
+
+    def call(self, given: Mapping[str, Any]) -> str:
+        """Run the command and return its JSON; raises ToolError with the command's own sentence."""
+        found = self.parameters
+        if unknown := set(given) - set(found):
+            raise ToolError(f"{self.name} has no {', '.join(sorted(unknown))}; it has {', '.join(found)}")
+        config, options, arguments = "", list[str](), dict[str, str]()
+        for name, value in given.items():
+            texts = _texts(name, value)
+            if name == CONFIG and texts and texts[0].lstrip().startswith("{"):
+                config, texts = texts[0], ["-"]
+            elif file := next((text for text in texts if _is_file(text)), ""):
+                raise ToolError(
+                    f"{name}={file!r} is a file, and this server reads none; give a name or a text"
+                )
+            if isinstance(found[name], click.Argument):
+                arguments[name] = " ".join(texts)
+            else:
+                options += _option(found[name], value, texts)
+        ordered = [arguments[name] for name in found if name in arguments]
+        return _run([self.name, "--json", *options, "--", *ordered], config)
+
+
+def _is_file(text: str) -> bool:
+    """Whether a command would read a file of this name, or its standard input."""
+    return text in ("-", "/dev/stdin") or os.path.exists(text)
+
+
+def _schema(param: click.Parameter) -> dict[str, Any]:
+    """Return the JSON Schema of one parameter."""
+    told: dict[str, Any] = {"description": " ".join((getattr(param, "help", None) or _about(param)).split())}
+    if isinstance(param.type, click.types.BoolParamType):
+        return told | {"type": "boolean"}
+    value: dict[str, Any] = {"type": ["string", "number"]}
+    if isinstance(param.type, click.Choice):
+        value = {"enum": [str(choice) for choice in param.type.choices]}
+    if getattr(param, "multiple", False):
+        return told | {"type": "array", "items": value}
+    return told | value
+
+
+def _about(param: click.Parameter) -> str:
+    """Return the description of an argument, which has no help of its own."""
+    return {
+        "model": "A model's name or Hugging Face id, or the text of its config.json.",
+        "machine": "A TPU slice, as in v5p:4x4x8, or a number of GPUs, as in h100:64.",
+        "chip": "A chip's name, as in v5e or h100.",
+        "which": "all-gather, reduce-scatter, all-reduce, all-to-all, or another collective.",
+        "nbytes": "Bytes of the whole array, as in 2GiB.",
+        "term": "A term of the field, as in KV cache.",
+    }.get(str(param.name), str(param.name))
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    """Return a value of JSON as words of a command line."""
+    if isinstance(value, list):
+        return [text for one in value for text in _texts(name, one)]
+    if isinstance(value, bool):
+        return []
+    if not isinstance(value, str | int | float):
+        raise ToolError(f"{name}={value!r} is neither text, a number nor true or false")
+    return [str(value)]
+
+
+def _option(param: click.Parameter, value: Any, texts: list[str]) -> list[str]:
+    """Return an option as words: a flag alone, any other with each of its values."""
+    longest = max(param.opts, key=len)
+    if isinstance(param.type, click.types.BoolParamType):
+        if not isinstance(value, bool):
+            raise ToolError(f"{longest.lstrip('-')}={value!r} is not true or false")
+        off = max(param.secondary_opts, key=len, default="")
+        return [longest] if value else [off] * bool(off)
+    return [f"{longest}={text}" for text in texts]
+
+
+_ONE_AT_A_TIME = threading.Lock()  # a call redirects the streams of the process
+
+
+def _run(words: list[str], stdin: str) -> str:
+    from scalingbook_cli import script
+
+    with _ONE_AT_A_TIME, _streams(stdin) as (out, err):
+        code = script.run(words)
+    if code > 1 or not out.getvalue():  # 1 is an answer: the reasons why it is impossible
+        raise ToolError(err.getvalue().strip() or f"the command ended with exit code {code}")
+    return out.getvalue()
+
+
+@contextlib.contextmanager
+def _streams(stdin: str) -> Iterator[tuple[io.StringIO, io.StringIO]]:
+    """Replace the standard streams, which carry the protocol, during the block."""
+    out, err, before = io.StringIO(), io.StringIO(), sys.stdin
+    sys.stdin = io.StringIO(stdin)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            yield out, err
+    finally:
+        sys.stdin = before
+
+
+@functools.cache
+def tools() -> dict[str, Tool]:
+    """Return the tools by name."""
+    from scalingbook_cli import script
+
+    return {name: Tool(script.scalingbook.commands[name]) for name in NAMES}
+
+
+def server() -> "Server":
+    """Return the server; raises ModuleNotFoundError without the package `mcp`."""
+    import mcp_types as types
+    from mcp.server import Server
+
+    async def listed(context: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(name=one.name, description=one.description, input_schema=one.schema)
+                for one in tools().values()
+            ]
+        )
+
+    async def called(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        try:
+            if params.name not in tools():
+                raise ToolError(f"there is no tool {params.name!r}; there are {', '.join(tools())}")
+            text = await asyncio.to_thread(tools()[params.name].call, params.arguments or {})
+        except ToolError as error:
+            content = types.TextContent(type="text", text=str(error))
+            return types.CallToolResult(content=[content], is_error=True)
+        content = types.TextContent(type="text", text=text)
+        return types.CallToolResult(content=[content], structured_content=json.loads(text))
+
+    return Server(
+        "scalingbook",
+        version=scalingbook_lib.__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=listed,
+        on_call_tool=called,
+    )
+
+
+async def _serve() -> None:
+    from mcp.server.stdio import stdio_server
+
+    made = server()
+    async with stdio_server() as (read, write):
+        await made.run(read, write, made.create_initialization_options())
+
+
+@click.command("mcp", short_help="A Model Context Protocol server with these commands as tools.")
+def command() -> None:
+    """Serve model, roofline, collective, plan, serve, chips and explain as tools to an assistant.
+
+    The server speaks the Model Context Protocol on standard input and output; an assistant starts it with
+    "scalingbook mcp". It reads no files and opens no network connections. It needs the package mcp: pip
+    install 'scalingbook-lib[mcp]'.
+    """
+    try:
+        asyncio.run(_serve())
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("mcp"):
+            raise
+        raise click.UsageError(
+            "the package mcp is not installed; write pip install 'scalingbook-lib[mcp]'"
+        ) from error
