@@ -132,9 +132,8 @@ def bound(
     The first `cached` of P prompt tokens are in the prefix cache.
     """
     k, o, e = on.constants, on.layout, on.efficiency
-    known = {"P": P, "G": G, "chunk": chunk}
     steps = (G - 1) / drafting.acceptance_length
-    draft = bound(drafting.case(on), **known) if drafting.model else None
+    draft = bound(drafting.case(on), P=P, G=G, chunk=chunk) if drafting.model else None
     groups, waited = 1 / o.attention_dp, 1 - k.overlap  # no more is hidden than that share
     sent = waited * k.decoded_sent.token_s, waited * k.decoded_sent.hops_s
     rows = drafting.tokens + 1
