@@ -1,6 +1,6 @@
 """The command `scalingbook serve`: layouts to serve a model, their latency, and cost per million tokens."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any
@@ -133,10 +133,9 @@ def command(
     whole layout. The machine holds replicas of the model, each on tp · cp · pp chips. If no layout is
     possible, the command prints the reasons, and the exit code is 1.
     """
-    asked = ServeRequest(
-        **{f.name: options.pop(f.name) for f in fields(ServeRequest) if f.name != "weights_written"},
-        weights_written=options["weights"] is not None,
-    )
+    asked = ServeRequest.of(options)
+    question = {f.name for f in fields(ServeRequest)}
+    options = {name: value for name, value in options.items() if name not in question}
     if not as_written:
         with Progress(_progress_text, always=progress) as watch:
             found = asked.front(
@@ -191,6 +190,12 @@ class ServeRequest:
     efficiency: str | DeviceBenchmark
     expert_skew: float | None
     weights_written: bool = False
+
+    @classmethod
+    def of(cls, typed: Mapping[str, Any]) -> "ServeRequest":
+        """The question from all typed options; those of the layout are left out."""
+        names = [f.name for f in fields(cls) if f.name != "weights_written"]
+        return cls(**{name: typed[name] for name in names}, weights_written=typed.get("weights") is not None)
 
     def __post_init__(self) -> None:
         if self.reserve is not None and self.gpu_memory_utilization is not None:
