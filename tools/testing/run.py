@@ -23,7 +23,8 @@ CORES = 2
 LOGS = ROOT / ".make" / "test"
 BARE = ROOT / ".make" / "bare"
 PYTEST = (sys.executable, "-m", "pytest", "-q")
-LIBRARY_TESTS = ("tests/lab", "tests/book", "tests/web", "tests/trust", "tests/show", "tests/cli")
+LAUNCH = "tests/core/launch"  # its readers of YAML need PyYAML
+LIBRARY_TESTS = ("tests/lab", "tests/book", "tests/web", "tests/trust", "tests/show", "tests/cli", LAUNCH)
 SHOWN_S = 20.0  # between two lines of progress where the output is no terminal
 _PERCENT = re.compile(rb"\[ *(\d+)%\]")
 _SUMMARY = re.compile(r"^=* ?((?:\d[\d,]* \w+(?:, )?)+ in [\d.]+s.*?)=*$", re.MULTILINE)
@@ -66,7 +67,7 @@ def steps(scope: Scope) -> Iterator[Step]:
         yield Step("lint", ("make", "lint"))
     chapters = "tests/core/chapters"
     yield _bare("core-chapters", chapters)
-    yield _bare("core", f"--ignore={chapters}", "tests/core")
+    yield _bare("core", f"--ignore={chapters}", f"--ignore={LAUNCH}", "tests/core")
     alone = ("--only", "colab", "conclusion") if scope == "quick" else ()
     yield Step("notebooks-alone", (sys.executable, "-m", "tools.isolated_run", *alone), 1 if alone else CORES)
     yield _tests(scope)
