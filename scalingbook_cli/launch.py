@@ -164,6 +164,7 @@ class TrainingAnswer:
         fixed = {f.name: getattr(one.plan, f.name) for f in fields(Plan)}
         found = asked.one(fixed)
         told = launch_tables.account_values(one) | asked.values | found.values
+        told["assumed"] = [*one.account.assumed, *asked.assumed]
         if found.step is None:
             listed = launch_tables.launch_tables(one)
             return Answer(summary=found.refusal, tables=listed, values=told, refused=True)
@@ -236,6 +237,7 @@ class ServingAnswer:
         asked = self._request(one)
         found = asked.one(one.layout)
         told = launch_tables.account_values(one)
+        assumed = [*one.account.assumed, *asked.assumed]
         now = self._serving(one)
         binds = f"{now.step.bottleneck}: {now.step.remedy}" if now else ""
         better = () if now is None else changes.serving(one, now, self._serving)
@@ -246,7 +248,12 @@ class ServingAnswer:
                 *launch_tables.serving_changes(better, one.launcher),
                 *found.tables,
             ),
-            values={**told, **found.values, "changes": launch_tables.serving_change_values(better)},
+            values={
+                **told,
+                **found.values,
+                "assumed": assumed,
+                "changes": launch_tables.serving_change_values(better),
+            },
         )
 
     def _request(self, one: ServingLaunch) -> serve.ServeRequest:

@@ -19,6 +19,7 @@ from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.launch import emit as launch_commands
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.quantized import named_format
 from scalingbook_lib.planner import Ranking
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
@@ -138,6 +139,7 @@ def command(
             *launch_tables.emitted(command_lines),
             *found.tables,
             *plan_tables.tables(found.step, run, added),
+            *shared.assumed_table(asked.assumed),
         ),
         values=values
         | plan_tables.values(found.step, run, added)
@@ -176,18 +178,13 @@ def summary_lines(
     step: TrainingStep, factor: float | None, confidence: plan_tables.Confidence | None
 ) -> Iterator[str]:
     """The plan; its step time with the band, MFU and throughput; the memory of a chip and whether it fits."""
-    yield f"Plan: {_plan_text(step.plan)}"
+    yield f"Plan: {step.plan.summary.replace('microbatch', 'MBS')}"  # as in the table of plans
     time = f"Step time {si(step.total_s, 's')}{shared.band(step.total_s, factor, 's')}"
     if factor is not None and confidence:
         time += f", P80 {si(confidence.objective.p80(step), 's')}"
     yield f"{time}, MFU {percent(step.mfu)}, {si(step.tokens_per_s, 'tokens/s')}"
     memory = shared.memory_line(step.memory, step.machine.chip)
     yield f"{memory}; {confidence.fit(step)}" if confidence else memory
-
-
-def _plan_text(plan: Plan) -> str:
-    """The degrees and settings of a plan, without the number of chips and the overlap."""
-    return str(plan).partition(" as ")[2].rpartition(", overlap")[0].replace("microbatch", "MBS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +245,19 @@ class PlanRequest:
             "sequence_length_tokens": self.T,
             "efficiency": self.efficiency.name,
             "efficiency_shares": self.efficiency.shares,
+            "assumed": list(self.assumed),
         }
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What training does with a checkpoint whose name tells the type of its weights."""
+        kind = named_format(self.model.quantization)
+        if not kind:
+            return ()
+        return (
+            f"The checkpoint stores the weights of {self.model.name} in {kind}, as its name says; a training "
+            "step holds them in the type of --weights, bf16 by default.",
+        )
 
     def one(self, fixed: dict[str, Any]) -> StepAnswer:
         """The step of exactly the plan with these fields."""
@@ -265,7 +274,7 @@ class PlanRequest:
             if not why:
                 raise
             return StepAnswer(None, known, refusal=f"{plan}: {'; '.join(why)}")
-        objective = Pessimistic.of(self.model, plan.chips, self.T)
+        objective = Pessimistic.of(self.model, plan.chips, self.T, plan.frozen)
         near = recommendation.published(self.model, self.machine, step)
         confidence = plan_tables.Confidence(objective=objective, margin=margin, headroom=left, near=near)
         known |= confidence.values(step)

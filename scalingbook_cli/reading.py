@@ -247,6 +247,8 @@ def path(text: str) -> str:
 def model(text: str) -> models.Transformer:
     """A model: a name ('llama-3-8b'), an id of Hugging Face ('Qwen/Qwen3-8B'), the path of a config.json
     or of its folder, or '-' for standard input.
+
+    A name that says how the weights are stored ('Qwen/Qwen3-8B-FP8') is the model with such weights.
     """
     if text == "-":
         return models.from_hf(_piped())
@@ -254,7 +256,7 @@ def model(text: str) -> models.Transformer:
     named = not text.endswith(".json") and (os.sep not in text or _HF_ID.fullmatch(text))
     try:
         if named and not (os.sep in text and os.path.exists(text)):
-            return models.find(text)
+            return models.find_as_stored(text)
     except models.ModelError:
         if not os.path.exists(text):
             raise

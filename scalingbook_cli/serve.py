@@ -1,6 +1,6 @@
 """The command `scalingbook serve`: layouts to serve a model, their latency, and cost per million tokens."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any
@@ -23,6 +23,7 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.quantization import serving_types
+from scalingbook_lib.models.quantized import named_format
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import sizes
@@ -140,7 +141,9 @@ def command(
     whole layout. The machine holds replicas of the model, each on tp · cp · pp chips. If no layout is
     possible, the command prints the reasons, and the exit code is 1.
     """
-    asked = ServeRequest(**{f.name: options.pop(f.name) for f in fields(ServeRequest)})
+    asked = ServeRequest.of(options)
+    question = {f.name for f in fields(ServeRequest)}
+    options = {name: value for name, value in options.items() if name not in question}
     fixed = asked.with_stored(written_fields(options, asked.machine.chip))
     name = parameter_types.checkpoint(click.get_current_context(), asked.model)
     if emit:
@@ -201,6 +204,13 @@ class ServeRequest:
     usd_per_hour: float | None
     efficiency: str | DeviceBenchmark
     expert_skew: float | None
+    weights_written: bool = False
+
+    @classmethod
+    def of(cls, typed: Mapping[str, Any]) -> "ServeRequest":
+        """The question from all typed options; those of the layout are left out."""
+        names = [f.name for f in fields(cls) if f.name != "weights_written"]
+        return cls(**{name: typed[name] for name in names}, weights_written=typed.get("weights") is not None)
 
     def __post_init__(self) -> None:
         if self.reserve is not None and self.gpu_memory_utilization is not None:
@@ -237,24 +247,16 @@ class ServeRequest:
         """The prompt tokens that are in the prefix cache; the last token is always processed."""
         return min(round(self.prefix_cache_hit * self.P), self.P - 1)
 
-    def drafting_on(self, layout: Layout | None = None) -> inference.Drafting:
-        """Speculative decoding as asked for; the cost of a draft model is that of its decode step."""
+    @property
+    def drafting(self) -> inference.Drafting:
+        """Speculative decoding as asked for, by a draft model or by a head of one layer."""
         if self.draft_tokens is None or self.acceptance_length is None:
             return inference.PLAIN
-        cost = 1 / self.model.L  # a head of one layer
-        if self.draft_model:
-            context = self.P + self.G / 2
-            spread = layout or Layout(tp=self.machine.chips)
-            draft = replace(spread, ep=1, kv_batch=1, kv_sequence=1, rows=1, attention_dp=1)
-            times = [
-                inference.decode(
-                    model, self.machine, on, batch=1, S=context, efficiency=self.efficiency_for(on.compute)
-                ).total_s
-                for model, on in ((self.draft_model, draft), (self.model, spread))
-            ]
-            cost = times[0] / times[1]
         return inference.Drafting(
-            tokens=self.draft_tokens, acceptance_length=self.acceptance_length, cost=cost
+            tokens=self.draft_tokens,
+            acceptance_length=self.acceptance_length,
+            cost=0.0 if self.draft_model else 1 / self.model.L,
+            model=self.draft_model,
         )
 
     def with_stored(self, written: dict[str, Any]) -> dict[str, Any]:
@@ -298,7 +300,19 @@ class ServeRequest:
             "usd_as_of": self.price.as_of,
             "efficiency": str(self.efficiency),
             "band_factor": self.interval_factor,
+            "assumed": list(self.assumed),
         }
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the name of the checkpoint tells, and no file or option."""
+        kind = named_format(self.model.quantization)
+        if not kind or self.weights_written:
+            return ()
+        return (
+            f"The weights of {self.model.name} are stored in {kind}, as the name of the checkpoint says, but "
+            "for the embedding and the unembedding; --weights names another type.",
+        )
 
     @property
     def price(self) -> ChipPrice:
@@ -333,7 +347,7 @@ class ServeRequest:
             G=self.G,
             chunk=self.step_tokens,
             cached=self.cached,
-            drafting=self.drafting_on(layout),
+            drafting=self.drafting,
             batch=batch,
             policy=policy,
             efficiency=self.efficiency_for(layout.compute),
@@ -355,7 +369,7 @@ class ServeRequest:
             G=self.G,
             chunk=self.step_tokens,
             cached=self.cached,
-            drafting=self.drafting_on(),
+            drafting=self.drafting,
             fixed=fixed,
             ttft_s=ttft_s,
             itl_s=itl_s,
@@ -446,7 +460,11 @@ class ServeRequest:
         usd = None if price is None else one.usd_per_million(price)
         return Answer(
             summary="\n".join(self._summary_lines(one, held, usd)),
-            tables=(*listed, *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one))),
+            tables=(
+                *listed,
+                *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one)),
+                *shared.assumed_table(self.assumed),
+            ),
             values=self.values
             | {"feasible": True}
             | values
@@ -476,7 +494,7 @@ class ServeRequest:
         replicas = self.machine.chips // one.chips
         many = f"{replicas:,} replica{'s' * (replicas > 1)}"
         batch = f"batch size {count(int(one.slots))}"
-        yield f"Layout: {serve_tables.degrees(layout)}; {many} with {batch}; {dtypes}"
+        yield f"Layout: {layout.degrees}; {many} with {batch}; {dtypes}"
         itl = f"ITL {si(one.itl_s, 's')}{shared.band(one.itl_s, self.interval_factor, 's')}"
         cost = "" if usd is None else f", ${count(rounded(usd))} per 1M tokens"
         rate = si(replicas * one.tokens_per_s, "tokens/s")

@@ -68,6 +68,9 @@ ALIASES = {
     "Mixtral 8x7B v0.1": "Mixtral 8x7B",
     "Mixtral 8x22B v0.1": "Mixtral 8x22B",
     "DeepSeek-V3.1": "DeepSeek-V3",
+    "DeepSeek-V3.1-Terminus": "DeepSeek-V3",
+    "DeepSeek-V3.2-Exp": "DeepSeek-V3.2",
+    "DeepSeek-V3.2-Speciale": "DeepSeek-V3.2",
     "DeepSeek-R1-Distill-Llama-8B": "Llama 3 8B",
     "DeepSeek-R1-Distill-Llama-70B": "Llama 3 70B",
     "DeepSeek-R1-Distill-Qwen-7B": "Qwen2.5 7B",
@@ -124,6 +127,21 @@ def find(name: str) -> Transformer:
         f"{printable(name)} is not in the catalog",
         f"write {like}one of {', '.join(known)}, or give the model's config.json",
     )
+
+
+def find_as_stored(name: str) -> Transformer:
+    """As `find`; a checkpoint whose name says how its weights are stored has them in the usual formats.
+
+    'Qwen/Qwen3-8B-FP8' is Qwen3 8B with its matrices in fp8. `named_format` tells the type of such a model.
+    """
+    try:
+        return find(name)
+    except ModelError:
+        stored, plain = published_names.stored_type(name), published_names.without_stored_type(name)
+        found = _named(published_names.bare(plain)) if stored else None
+        if found is None:
+            raise
+        return replace(found, quantization=quantized.by_name(stored))
 
 
 def _named(name: str) -> Transformer | None:

@@ -130,8 +130,14 @@ def entry_bytes(kind: LayerKind, dtype: DType = BF16) -> float:
     if not (kind.chosen and kind.absorbed and dtype.bytes == 1):
         return kind.kv_elements_per_token * dtype.bytes
     cached, rank = kind.absorbed
-    scales = FP32.bytes * (ceil(rank / 128) + ceil(kind.index / 128))
-    return (rank + kind.index) * dtype.bytes + (cached - rank) * BF16.bytes + scales
+    latent = rank * dtype.bytes + FP32.bytes * ceil(rank / 128)
+    return latent + (cached - rank) * BF16.bytes + index_bytes(kind, dtype)
+
+
+def index_bytes(kind: LayerKind, dtype: DType = BF16) -> float:
+    """The bytes of an indexer's key for one token, which are part of its entry; 0 without an indexer."""
+    scales = FP32.bytes * ceil(kind.index / 128) if dtype.bytes == 1 and kind.chosen and kind.absorbed else 0
+    return kind.index * dtype.bytes + scales
 
 
 def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int = 1) -> KVCache:
