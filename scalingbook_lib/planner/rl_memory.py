@@ -5,7 +5,7 @@ Chapter: RL post-training systems.
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Cluster, chips
 >>> print(rl_memory(models.find("llama-3-8b"), Cluster.of(chips.H100, 8), Layout(tp=2)))
-per chip: training state 16.1 GB, frozen models 2.01 GB, rollout weights 8.03 GB; 53.9 GB left for KV caches
+per chip: training state 16.1 GB, frozen models 2.01 GB, rollout weights 8.03 GB; 59.8 GB left for KV caches
 """
 
 from dataclasses import dataclass
