@@ -41,15 +41,16 @@ def _scaling(*, law: str, budget: float, size: float, served: float) -> View:
 
 
 def _loss(fit: LossLaw, flops: float, size: float) -> Chart:
-    """The loss of all sizes that are trained with exactly the budget."""
+    """The loss of all sizes that are trained with exactly the budget, above that of the optimum."""
     best = fit.optimum(flops)
+    least = fit.loss(best.params, best.tokens)
 
     def loss(relative: float) -> float:
-        return fit.loss(relative * best.params, best.tokens / relative)
+        return fit.loss(relative * best.params, best.tokens / relative) - least
 
     return Chart(
         Scale("parameters, in billions", "", "log"),
-        Scale("loss, nats per token", "", "linear"),
+        Scale("loss above the lowest, nats per token", "", "linear"),
         (
             Curve("same FLOPs", [s * best.params / 1e9 for s in _SIZES], [loss(s) for s in _SIZES], 0),
             Points("", [size * best.params / 1e9], [loss(size)], ["yours"], 1),

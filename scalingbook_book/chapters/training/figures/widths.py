@@ -13,8 +13,8 @@ def widths() -> Figure:
         alt="Two charts of the loss against the learning rate, for widths "
         f"{', '.join(str(sweep.D) for sweep in mup)}. Under the standard parametrization the minimum is at "
         f"{_best(standard)}; under muP at {_best(mup)}.",
-        caption="Loss of small Transformers by learning rate, both on our own CPU, 100 steps, mean of two "
-        "seeds; the dots mark the lowest loss of each width. Under the standard parametrization, the best "
+        caption="Loss of small Transformers by learning rate, measured on our own CPU (100 steps, mean of two "
+        "seeds). The dots mark the lowest loss of each width. Under the standard parametrization, the best "
         "learning rate falls as the model becomes wider, and a rate that is best for the narrow model is "
         "too high for the wide one. Under µP, the curves have their minimum at nearly the same learning rate.",
         parts=lambda wide: [
@@ -40,7 +40,7 @@ def _chart(title: str, found: tuple[Sweep, ...]) -> Chart:
     ]
     return Chart(
         Scale("learning rate, in units of 1/1,024", "", "pow2", min(scaled), max(scaled)),
-        Scale("loss, nats per byte", "", "linear", 2.2, 3.2),
+        Scale("loss, nats per byte", "", "linear", 2.2, 3.3),
         (*curves, *dots),
         title=title,
     )
