@@ -50,6 +50,9 @@ class Trainer(Result):
     `microbatches` is the number of microbatches in the pipeline. `context` is "ring" or "ulysses". With
     `remat` only the layers' inputs are saved, so weights gathered over X are gathered again in the backward
     pass. `dtype` is that of activations and of gathered weights; weights, gradients and moments are fp32.
+    With `base_width` the model is parametrized by muP (Yang et al. 2022): the learning rate of every matrix
+    except the embedding is multiplied by base_width/D, and the unembedding starts smaller by the square root
+    of that factor, so that the best `rate` of a model of width base_width stays the best one at width D.
     Raises ValueError if the axes do not divide the model or the batch, or if the model has parts that
     `transformer` lacks.
     """
@@ -64,6 +67,7 @@ class Trainer(Result):
     dtype: Any = jnp.float32
     seed: int = 0
     rate: float = 3e-3
+    base_width: int | None = None
     topology: str | None = None
 
     def __post_init__(self) -> None:
@@ -109,7 +113,7 @@ class Trainer(Result):
         """Return the state before the first step, with the same numbers on every mesh."""
         return jax.tree.map(
             lambda x, s: jax.make_array_from_callback(s.shape, s.sharding, lambda block: x[block]),
-            initial(self.model, self.seed),
+            initial(self.model, self.seed, self.base_width),
             self.structs,
         )
 
@@ -153,7 +157,18 @@ class Trainer(Result):
         loss, gradients = jax.value_and_grad(self._loss)(state["weights"], here[:, :-1], here[:, 1:])
         # summed over axes that do not shard the weight; over the others the derivative of all_gather sums
         gradients = {name: self._summed(g, transformer.summed_over(name)) for name, g in gradients.items()}
-        return adam(state, gradients, self.rate), self._summed(loss, tuple(transformer.AXES))
+        return adam(state, gradients, self._rates()), self._summed(loss, tuple(transformer.AXES))
+
+    def _rates(self) -> dict[str, float]:
+        """Return the learning rate of every weight."""
+        smaller = (self.base_width or self.model.D) / self.model.D
+        # the sum over D inputs of a matmul: an Adam update moves all of them the same way, so the change of
+        # the output would grow with D. Embedding and norms have no such sum.
+        fixed = {name for name in transformer.shapes(self.model) if name == "embed" or "norm" in name}
+        return {
+            name: self.rate if name in fixed else self.rate * smaller
+            for name in transformer.shapes(self.model)
+        }
 
     def _loss(self, w: transformer.Weights, tokens: jax.Array, targets: jax.Array) -> jax.Array:
         how = {"context": self.context, "remat": self.remat, "dtype": self.dtype}
@@ -177,13 +192,18 @@ class Trainer(Result):
         return f"{model} on {axes.format_mesh(self.sizes)}: {self.batch} × {self.T} tokens"
 
 
-def initial(m: models.Transformer, seed: int) -> State:
-    """Return random weights, each from its own stream; norms are 1 and moments 0."""
+def initial(m: models.Transformer, seed: int, base_width: int | None = None) -> State:
+    """Return random weights, each from its own stream; norms are 1 and moments 0.
+
+    With `base_width`, the unembedding starts as muP prescribes, with a variance of base_width/D².
+    """
     weights = {}
     # drawn in NumPy, each weight from its own stream: the same numbers on every mesh and in every JAX version
     for stream, (name, shape) in enumerate(transformer.shapes(m).items()):
         weight = np.random.default_rng([seed, stream]).standard_normal(shape, np.float32)
         weights[name] = np.ones_like(weight) if "norm" in name else weight * _fan_in(m, name) ** -0.5
+    if base_width:
+        weights["unembed"] *= np.float32((base_width / m.D) ** 0.5)
     zeros = {name: np.zeros_like(w) for name, w in weights.items()}
     return {"step": np.zeros((), np.int32), "weights": weights, "m": zeros, "v": zeros}
 
@@ -194,14 +214,14 @@ def _fan_in(m: models.Transformer, name: str) -> int:
     return {"embed": 1, "o": m.N * m.H, "down": m.F, "expert down": expert}.get(name, m.D)
 
 
-def adam(state: State, gradients: Mapping[str, jax.Array], rate: float) -> State:
-    """Run one step of Adam (Kingma and Ba 2014) on the shards of one device."""
+def adam(state: State, gradients: Mapping[str, jax.Array], rates: Mapping[str, float]) -> State:
+    """Run one step of Adam (Kingma and Ba 2014) on the shards of one device, at each weight's own rate."""
     step = state["step"] + 1
     m = {name: 0.9 * state["m"][name] + 0.1 * g for name, g in gradients.items()}
     v = {name: 0.95 * state["v"][name] + 0.05 * g * g for name, g in gradients.items()}
     first_bias, second_bias = 1 - 0.9**step, 1 - 0.95**step  # the moments start at 0
     weights = {
-        name: w - rate * (m[name] / first_bias) / (jnp.sqrt(v[name] / second_bias) + 1e-8)
+        name: w - rates[name] * (m[name] / first_bias) / (jnp.sqrt(v[name] / second_bias) + 1e-8)
         for name, w in state["weights"].items()
     }
     return {"step": step, "weights": weights, "m": m, "v": v}

@@ -74,3 +74,35 @@ LAYERS: dict[str, Mixer] = {
     "HCA (128:1)": HCA,
     "KDA states": (KDA,),
 }
+
+
+# DeepSeek-V4-Pro's config.json, without what does not change a count; published 2026-04-24
+V4_PRO_CONFIG = {
+    "model_type": "deepseek_v4",
+    "hidden_size": 7168,
+    "num_hidden_layers": 61,
+    "vocab_size": 129280,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 1,
+    "head_dim": 512,
+    "q_lora_rank": 1536,
+    "o_lora_rank": 1024,
+    "o_groups": 16,
+    "qk_rope_head_dim": 64,
+    "index_n_heads": 64,
+    "index_head_dim": 128,
+    "index_topk": 1024,
+    "sliding_window": 128,
+    "compress_ratios": [128, 128, *[4, 128] * 29, 4, 0],
+    "n_routed_experts": 384,
+    "num_experts_per_tok": 6,
+    "n_shared_experts": 1,
+    "moe_intermediate_size": 3072,
+    "num_hash_layers": 3,
+    "hc_mult": 4,
+    "num_nextn_predict_layers": 1,
+    "tie_word_embeddings": False,
+    "expert_dtype": "fp4",
+    "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+}
+V4_PRO = models.from_hf(V4_PRO_CONFIG, name="DeepSeek-V4-Pro")

@@ -2,8 +2,9 @@
 
 from scalingbook_book.chapters.training.checks.batch import BATCH
 from scalingbook_book.chapters.training.checks.machines import MACHINES
+from scalingbook_book.chapters.training.checks.scaling import SCALING
 from scalingbook_book.chapters.training.checks.schemes import SCHEMES
 from scalingbook_book.chapters.training.checks.splits import SPLITS
 from scalingbook_book.chapters.training.checks.state import STATE
 
-CHECKS = STATE + SPLITS + SCHEMES + BATCH + MACHINES
+CHECKS = STATE + SPLITS + SCHEMES + BATCH + SCALING + MACHINES

@@ -6,6 +6,7 @@ from scalingbook_book.chapters.training.explorers import (
     dial,
     experts,
     pipeline,
+    scaling,
     split,
     steps,
     zero,
@@ -20,4 +21,5 @@ EXPLORERS = (
     pipeline.PIPELINE,
     experts.EXPERTS,
     dcn.DCN,
+    scaling.SCALING,
 )

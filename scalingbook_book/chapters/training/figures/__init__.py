@@ -1,6 +1,6 @@
 """Figures of the chapter on training, in the order of its pages."""
 
-from scalingbook_book.chapters.training.figures import batch, machine, packing, schedules, schemes
+from scalingbook_book.chapters.training.figures import batch, machine, packing, schedules, schemes, widths
 
 FIGURES = (
     schemes.same_batch,
@@ -14,4 +14,5 @@ FIGURES = (
     batch.recipe,
     packing.packed,
     schedules.schedules,
+    widths.widths,
 )

@@ -54,3 +54,28 @@ def test_four_times_the_tokens_are_sixteen_times_the_attention():
     tokens = large[0] / small[0]
     assert large[1] / small[1] == approx(tokens**2)
     assert readout(ALL["video"].evaluate(guided="one"), "passes") == 50
+
+
+def test_the_pools_of_a_rack_have_the_throughput_that_their_decode_and_prefill_allow():
+    view = ALL["frontier"].evaluate()
+    share, output = readout(view, "GPUs for prefill"), readout(view, "output tokens/s per decode GPU")
+    assert output == approx(49 / readout(view, "ITL"))
+    assert panel(view, Chart).marks[1].ys[0] == approx(output * (1 - share) * 9)
+
+
+def test_drafts_that_are_accepted_shorten_the_time_between_tokens():
+    slow, fast = (readout(ALL["frontier"].evaluate(drafts=drafts), "ITL") for drafts in (0, 3))
+    assert fast < slow
+    lost = [readout(ALL["frontier"].evaluate(accepted=p), "ITL") for p in (0.9, 0.6, 0.3)]
+    assert lost == sorted(lost)
+
+
+def test_the_best_predicted_rate_is_near_the_published_one():
+    view = ALL["frontier"].evaluate(degree="16", users=82)
+    assert 1 / readout(view, "ITL") == approx(50, rel=0.02)
+    assert 11_200 / 1.42 < panel(view, Chart).marks[1].ys[0] < 11_200
+
+
+def test_more_sequences_than_fit_are_refused_with_their_number():
+    with pytest.raises(ValueError, match="has memory for"):
+        ALL["frontier"].evaluate(P=131072, users=512, gpu="GB200", degree="8")

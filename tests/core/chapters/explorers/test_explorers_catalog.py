@@ -28,6 +28,7 @@ TEXTS = {  # what a reader types, beside what stands there at the start
 }
 UNIT = r"has no \w+ matrix unit( with a published rate)?; compute in one of"
 REFUSED = {  # what a reader may ask for and cannot get: a sentence that says what to write instead
+    "architectures.frontier": "has memory for",
     "rooflines": rf"has no documented \w+ bandwidth|{UNIT}|tokens? are not enough",
     "gpus.fabric": "pairwise|connect at most",
     "gpus": f"[:;] set|[:;] lower|use fewer|a block has|cannot be shared|{UNIT}",

@@ -9,9 +9,10 @@ from scalingbook_book.chapters import explorers
 from scalingbook_book.chapters.training.explorers import experts as training_experts
 from scalingbook_book.chapters.training.explorers import pipeline, zero
 from scalingbook_book.chapters.training.explorers import split as training_split
-from scalingbook_book.reader.explorers.view import Bars, Grid, Timeline
+from scalingbook_book.reader.explorers.view import Bars, Chart, Grid, Timeline
 from scalingbook_lib import models, rules, training
 from scalingbook_lib.machines import chips
+from scalingbook_lib.rules.scaling_laws import CHINCHILLA, CHINCHILLA_REFIT
 from scalingbook_lib.steps import limits, pipelines
 from scalingbook_lib.training import Plan, program
 from scalingbook_lib.units import FP32
@@ -249,3 +250,36 @@ def test_the_exchange_over_the_products_is_the_width_needed_over_the_width():
 def test_a_cube_of_whole_rings_needs_what_its_longest_axis_says():
     view = ALL["training.experts"].evaluate(Z=64)
     assert readout(view, "width needed") == approx(rules.expert_parallel_width(chips.V5P, 4))
+
+
+# Scaling laws
+
+
+def test_the_optimum_of_the_explorer_is_that_of_the_law_and_its_curve_is_lowest_there():
+    view = ALL["training.scaling"].evaluate(size=1.0)
+    best = CHINCHILLA_REFIT.optimum(4.9e24)
+    assert readout(view, "compute-optimal size") == approx(best.params)
+    assert readout(view, "its training FLOPs over the budget") == approx(1)
+    line = panel(view, Chart).marks[0]
+    lowest = line.xs[list(line.ys).index(min(line.ys))]
+    assert lowest == approx(best.params / 1e9, rel=0.01)
+    assert "Yours is the compute-optimal size" in view.verdict
+
+
+def test_more_served_tokens_make_the_best_model_smaller():
+    sizes = [
+        readout(ALL["training.scaling"].evaluate(served=served), "lifetime optimum")
+        for served in (0.1, 1.0, 10.0, 100.0)
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    assert readout(ALL["training.scaling"].evaluate(served=0.01), "lifetime optimum") == approx(
+        CHINCHILLA_REFIT.optimum(4.9e24).params, rel=0.01
+    )
+
+
+def test_the_fit_decides_the_advice():
+    old, new = (
+        readout(ALL["training.scaling"].evaluate(law=law.name, budget=576.0), "tokens per parameter, optimum")
+        for law in (CHINCHILLA, CHINCHILLA_REFIT)
+    )
+    assert (round(old), round(new)) == (93, 18)
