@@ -13,5 +13,5 @@ FIGURES = (
     batch.floor_of_days,
     batch.recipe,
     packing.packed,
-    schedules.schedules,
+    *schedules.FIGURES,
 )
