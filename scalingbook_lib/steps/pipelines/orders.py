@@ -225,8 +225,8 @@ def check(schedule: str, P: int, M: int, v: int) -> None:
         ),
         (
             schedule in ("zb-h2", "zb-v") and M < 2 * P - 1,
-            f"{schedule} needs at least 2 · {P} - 1 microbatches for {P} stages, and {M} is less than that; "
-            f"write microbatches={2 * P - 1} or more",
+            f"{schedule} with {P} stages needs at least {2 * P - 1} microbatches, twice the stages less "
+            f"one, and {M} is less than that; write microbatches={2 * P - 1} or more",
         ),
         (
             schedule == "dualpipe-v" and M < 2 * P,

@@ -158,6 +158,17 @@ def test_zb_h2_and_zb_v_are_never_idle_within_a_step_if_all_parts_take_equally_l
 
 
 @SETTINGS
+@hypothesis.given(st.data(), st.sampled_from(SCHEDULES), TIME, st.fractions(0, 1, max_denominator=6))
+def test_without_a_barrier_only_zb_h2_and_zb_v_are_idle_for_less_time(data, schedule, f, put_off):
+    """As the page tabulates it, for forwards as long as the backward of the inputs."""
+    P, M, chunks = data.draw(sizes(schedule))
+    w = f * put_off
+    run = simulate(schedule, P, M, forward_s=f, backward_s=f + w, weight_s=w, **chunks)
+    gap = (P - 1) * 2 * (f - w)
+    assert run.idle_within_s == {"zb-h2": gap, "zb-v": gap / 2}.get(schedule, run.idle_s)
+
+
+@SETTINGS
 @hypothesis.given(st.data(), TIME)
 def test_dualpipe_v_is_one_half_of_dualpipe(data, f):
     """The mirrored halves of DualPipe execute the same tasks; DualPipe-V executes those of one half."""

@@ -189,8 +189,14 @@ def lines_a_task(schedule, P, M):
         (("1f1b", 4, 8, 2), "only 'interleaved' divides a stage into chunks; write chunks=1"),
         (("interleaved", 4, 9, 2), "write microbatches=12"),
         (("zero-bubble", 4, 3), "write microbatches=4 or more"),
-        (("zb-h2", 4, 6), "zb-h2 needs .* 6 is less than that; write microbatches=7 or more"),
-        (("zb-v", 4, 6), "zb-v needs .* 6 is less than that; write microbatches=7 or more"),
+        (
+            ("zb-h2", 4, 6),
+            "zb-h2 with 4 stages needs at least 7 .* 6 is less than that; write microbatches=7 or more",
+        ),
+        (
+            ("zb-v", 4, 6),
+            "zb-v with 4 stages needs at least 7 .* 6 is less than that; write microbatches=7 or more",
+        ),
         (("zb-v", 4, 8, 3), "a stage of 'zb-v' always has two chunks; write chunks=1"),
         (("dualpipe-v", 4, 7), "dualpipe-v needs .* write microbatches=8 or more"),
         (("dualpipe-v", 4, 8, 2), "a stage of 'dualpipe-v' always has two chunks"),
