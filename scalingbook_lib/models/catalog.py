@@ -1,15 +1,17 @@
 """The catalog of published models, and the reader of Hugging Face `config.json` files.
 
-An entry of `catalog.json` is a model in the fields of `Transformer`, as its published `config.json` has
-them, with the source it was read from. `from_hf` reads such a file, a text or a dict: every `model_type` has
-a reader that turns its fields into the book's letters, and refuses what it cannot count. Chapter:
-Transformers.
+An entry of `catalog.json` is a model in the fields of `Transformer`, as its published `config.json` has them,
+with the source it was read from. `further.json` holds the published files of models whose layers differ by
+more than a window, or that select cache entries; `find` knows them too. `from_hf` reads such a file, a text
+or a dict: every `model_type` has a reader that turns its fields into the book's letters, and refuses what it
+cannot count. Chapter: Transformers.
 """
 
 import json
 import pkgutil
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from os import PathLike
 from typing import Any
@@ -233,3 +235,12 @@ def _name(config: dict[str, Any], kind: str) -> str:
         return kind
     last = path.rstrip("/").rsplit("/", 1)[-1].strip()
     return last if last.isprintable() and 0 < len(last) <= 60 else kind
+
+
+_FURTHER = json.loads(pkgutil.get_data(__package__ or "", "further.json") or b"")
+FURTHER = tuple(
+    replace(from_hf(entry["config"], name=entry["name"]), source=_FURTHER["source"])
+    for entry in _FURTHER["models"]
+)
+_NAMED |= {model.name: model for model in FURTHER}
+_BY_KEY = {normalize_name(model.name): model.name for model in FURTHER} | _BY_KEY

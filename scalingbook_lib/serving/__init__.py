@@ -4,7 +4,7 @@
 `Static`, `Continuous`, `Chunked` and `Disaggregated` are scheduling policies; `PagedCache` divides the KV
 cache into blocks. Costs are any object with a `step_s` method: `inference.ServingCase` for a model on chips,
 `Affine` for teaching. `rollout` generates a batch of responses until the longest one ends,
-and `agent_rollout_s` one whose responses wait for tools.
+and `agent_rollout_s` one whose responses wait for tools. `PrefixTree` is a prefix cache by itself.
 
 >>> run = simulate(poisson(2.0, 100, prompt=500, output=100, seed=0), Affine(), Continuous(16))
 >>> run.outcomes()
@@ -16,6 +16,7 @@ True
 from scalingbook_lib.serving.agents import agent_rollout_s
 from scalingbook_lib.serving.costs import Affine, Costs
 from scalingbook_lib.serving.policies import Chunked, Continuous, Disaggregated, PagedCache, Policy, Static
+from scalingbook_lib.serving.prefix_tree import PrefixTree
 from scalingbook_lib.serving.requests import (
     Request,
     ServingError,
@@ -46,6 +47,7 @@ __all__ = [
     "Disaggregated",
     "PagedCache",
     "Policy",
+    "PrefixTree",
     "QueueSample",
     "RefilledEngine",
     "Request",

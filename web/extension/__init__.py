@@ -15,6 +15,7 @@ from web.extension import (
     embed,
     exercises,
     head,
+    inspector,
     licenses,
     maths,
     no_break_spaces,
@@ -39,7 +40,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     parts = (
         page_data, source, page, contents, order, head, licenses, site_files, maths, exercises, solutions,
         answers, terms, term_links, numbers, cards, citations, cover, course, side_by_side, embed, search,
-        workbench, outputs, no_break_spaces, assets,
+        workbench, inspector, outputs, no_break_spaces, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)
