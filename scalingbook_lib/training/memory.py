@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.steps.memory import ChipMemory
+from scalingbook_lib.steps.pipelines import weight_copies
 from scalingbook_lib.training import buffers
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.shape import TrainingShape, shape
@@ -206,7 +207,7 @@ def _between_steps(s: TrainingShape, loop: bool | None) -> tuple[dict[str, Any],
     written out have each scattered as it is made, and added. What is not compiled has all gradients.
     """
     plan = s.plan
-    copies = 2 if plan.schedule == "dualpipe" and plan.pp > 1 else 1  # two stages on each chip
+    copies = weight_copies(plan.schedule) if plan.pp > 1 else 1
     dense, expert = _state(s.dense, plan, s.shared), _state(s.expert, plan, s.expert_shared)
     layers, gradients = _state(buffers.in_layers(s), plan, s.shared), dense.gradients + expert.gradients
     always = {

@@ -2,8 +2,10 @@
 
 A task is (kind, microbatch, chunk); a turn is one task, or a forward and a backward executed together. Kinds:
 F forward, B the whole backward, I the backward of the inputs only, W the backward of the weights only.
-Everything is numbered from 0. Sources: GPipe (arXiv 1811.06965), 1F1B and its interleaved form (Megatron-LM,
-arXiv 2104.04473), zero bubble ZB-H1 (arXiv 2401.10241), DualPipe (DeepSeek-V3, arXiv 2412.19437).
+Everything is numbered from 0. In a V-shaped schedule, stage s holds chunks s and 2P - 1 - s of the 2P chunks
+of layers as its chunks 0 and 1. Sources: GPipe (arXiv 1811.06965), 1F1B and its interleaved form (Megatron,
+arXiv 2104.04473), zero bubble ZB-H1, ZB-H2 and ZB-V (arXiv 2401.10241), other V-shaped schedules (arXiv
+2405.15362), DualPipe (DeepSeek-V3, arXiv 2412.19437), DualPipe-V (github.com/deepseek-ai/DualPipe).
 """
 
 from collections.abc import Callable, Iterator
@@ -70,6 +72,47 @@ def zero_bubble(s: int, P: int, M: int, v: int) -> Order:
     return order + [(StageTask("W", m),) for m in range(max(M - s, 0), M)]
 
 
+def zero_bubble_2(s: int, P: int, M: int, v: int) -> Order:
+    """Twice the warm-up forwards of 1F1B; stage s defers its weight gradients by 2s microbatches (ZB-H2)."""
+    # as many forwards as fit before the first gradient returns to this stage
+    ahead = 2 * (P - 1 - s) + 1
+    order: Order = [(StageTask("F", m),) for m in range(ahead)]
+    for m in range(M):
+        order.append((StageTask("I", m),))
+        # so that every stage holds 2P - 1 microbatches, as the first must (qi2023zerobubble, ZB-H2)
+        if m >= 2 * s:
+            order.append((StageTask("W", m - 2 * s),))
+        if m + ahead < M:
+            order.append((StageTask("F", m + ahead),))
+    return order + [(StageTask("W", m),) for m in range(max(M - 2 * s, 0), M)]
+
+
+def zero_bubble_v(s: int, P: int, M: int, v: int) -> Order:
+    """ZB-V: V-shaped placement, and weight gradients are deferred only at the end of the step."""
+    queues = _MicrobatchQueues()
+    later = P - 1 - s
+    # the first microbatch passes every later stage twice before its backward begins here
+    order = [queues.turn("F", 0) for _ in range(2 * later + 1)]
+    order += [queues.turn("F", way) for _ in range(s) for way in (1, 0)]
+    for _ in range(later + 1):
+        order += [queues.turn("F", 1), queues.turn("I", 1), queues.weights()]
+    # chunk 1 has had P forwards so far, and chunk 0 has had P - 1 - s more
+    for m in range(P, M):
+        if m + later < M:
+            order.append(queues.turn("F", 0))
+        order += [queues.turn("I", 0), queues.weights()]
+        order += [queues.turn("F", 1), queues.turn("I", 1), queues.weights()]
+    order += [queues.turn("I", way) for _ in range(s) for way in (0, 1)]
+    for _ in range(later + 1):
+        order += [queues.turn("I", 0), queues.weights()]
+    return order + [queues.weights() for _ in range(2 * s)]
+
+
+def dualpipe_v(s: int, P: int, M: int, v: int) -> Order:
+    """DualPipe cut in half: the first half of twice the stages, with microbatches returning in chunk 1."""
+    return dualpipe(s, 2 * P, 2 * M, v)
+
+
 def dualpipe(s: int, P: int, M: int, v: int) -> Order:
     """Half of the microbatches enter at each end; chunk 0 runs from stage 0 on, chunk 1 from the last on.
 
@@ -134,8 +177,24 @@ ORDERS: dict[str, Callable[[int, int, int, int], Order]] = {
     "interleaved": interleaved,
     "zero-bubble": zero_bubble,
     "dualpipe": dualpipe,
+    "zb-h2": zero_bubble_2,
+    "zb-v": zero_bubble_v,
+    "dualpipe-v": dualpipe_v,
 }
 """The schedules by name: functions of stage, stages, microbatches and chunks that return a stage's turns."""
+
+V_SHAPED = ("zb-v", "dualpipe-v")
+"""The schedules with V-shaped placement: stage s holds chunks s and 2P - 1 - s of the layers."""
+
+
+def weight_copies(schedule: str) -> int:
+    """How many stages' worth of weights each chip holds: two with "dualpipe", one with any other schedule."""
+    return 2 if schedule == "dualpipe" else 1
+
+
+def chunked(schedule: str, chunks: int) -> int:
+    """The number of chunks that a stage holds: always two in a V-shaped schedule."""
+    return 2 if schedule in V_SHAPED else chunks
 
 
 def check(schedule: str, P: int, M: int, v: int) -> None:
@@ -146,6 +205,10 @@ def check(schedule: str, P: int, M: int, v: int) -> None:
         if value < 1 or value != int(value):
             raise PipelineError(f"{name}={value}; write a whole number of at least 1")
     for broken, why in (
+        (
+            v > 1 and schedule in V_SHAPED,
+            f"chunks={v}: a stage of {schedule!r} always has two chunks; write chunks=1, the default",
+        ),
         (
             v > 1 and schedule != "interleaved",
             f"chunks={v}: only 'interleaved' divides a stage into chunks; write chunks=1",
@@ -159,6 +222,16 @@ def check(schedule: str, P: int, M: int, v: int) -> None:
             schedule == "zero-bubble" and M < P,
             f"zero-bubble needs at least one microbatch per stage, and {M} is less than {P}; "
             f"write microbatches={P} or more",
+        ),
+        (
+            schedule in ("zb-h2", "zb-v") and M < 2 * P - 1,
+            f"{schedule} with {P} stages needs at least {2 * P - 1} microbatches, twice the stages less "
+            f"one, and {M} is less than that; write microbatches={2 * P - 1} or more",
+        ),
+        (
+            schedule == "dualpipe-v" and M < 2 * P,
+            f"dualpipe-v needs at least two microbatches per stage, and {M} is less than 2 · {P}; "
+            f"write microbatches={2 * P} or more",
         ),
         (
             schedule == "dualpipe" and (P % 2 or M % 2 or M < 2 * P),

@@ -7,7 +7,15 @@ from fractions import Fraction
 from itertools import pairwise
 from math import lcm
 
-from scalingbook_lib.steps.pipelines.orders import ORDERS, Order, PipelineError, Turn, check
+from scalingbook_lib.steps.pipelines.orders import (
+    ORDERS,
+    V_SHAPED,
+    Order,
+    PipelineError,
+    Turn,
+    check,
+    chunked,
+)
 from scalingbook_lib.steps.pipelines.run import Number, PipelineRun, TaskSpan, share
 
 type Place = tuple[int, int]  # stage, chunk
@@ -29,11 +37,13 @@ def simulate(
     """One step of `microbatches` through `stages`; whole numbers and fractions stay exact.
 
     A stage takes `forward_s` and `backward_s` for one microbatch, in `chunks` equal parts. `weight_s` (by
-    default half) of the backward is for the weight gradients, which "zero-bubble" and "dualpipe" defer;
-    `both_s` is the time of a forward and a backward overlapped in "dualpipe" (by default their sum). A send
-    to the next stage occupies no stage. Raises a PipelineError if the schedule or a time is not valid.
+    default half) of the backward is for the weight gradients, which the zero-bubble schedules and DualPipe
+    defer; `both_s` is the time of a forward and a backward overlapped in "dualpipe" and "dualpipe-v" (by
+    default their sum). "zb-v" and "dualpipe-v" always have two chunks. A send to the next stage occupies no
+    stage. Raises a PipelineError if the schedule or a time is not valid.
     """
     check(schedule, stages, microbatches, chunks)
+    chunks = chunked(schedule, chunks)
     times = _refused(
         forward_s=forward_s,
         backward_s=backward_s,
@@ -79,9 +89,8 @@ def _whole(times: dict[str, Number], chunks: int) -> tuple[int, dict[str, int]]:
     scale = chunks * lcm(*(time.denominator for time in exact.values()))
     ticks = {name: int(time * scale) for name, time in exact.items()}
     forward, backward, weight = ticks["forward_s"], ticks["backward_s"], ticks["weight_s"]
-    # I and W are not divided: no schedule with chunks splits the backward pass
-    alone = {"F": forward // chunks, "B": backward // chunks, "I": backward - weight, "W": weight}
-    return scale, alone | {"FB": ticks["both_s"], "hop": ticks["hop_s"]}
+    parts = {"F": forward, "B": backward, "I": backward - weight, "W": weight, "FB": ticks["both_s"]}
+    return scale, {kind: time // chunks for kind, time in parts.items()} | {"hop": ticks["hop_s"]}
 
 
 class _TickClock(dict[int, Number]):
@@ -104,6 +113,9 @@ def _links(schedule: str, P: int, v: int) -> tuple[dict[Place, Place], list[Plac
         places = [(s, way) for s in range(P) for way in (0, 1)]
         return {(s, 0): (s + 1, 0) for s in range(P - 1)} | {(s + 1, 1): (s, 1) for s in range(P - 1)}, places
     line = [(s, c) for c in range(v) for s in range(P)]
+    if schedule in V_SHAPED:
+        # chunk 1 returns through the stages, and the last stage passes its own output on to itself
+        line[P:] = [(s, 1) for s in reversed(range(P))]
     return dict(pairwise(line)), line
 
 

@@ -6,11 +6,11 @@ schedule. Two ratios are called the bubble: the fraction of the step in which a 
 Chapter: Training.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from scalingbook_lib.steps.pipelines.orders import check
+from scalingbook_lib.steps.pipelines.orders import PipelineError, check, weight_copies
 from scalingbook_lib.units import Result, percent, si
 
 type Number = int | float | Fraction
@@ -52,8 +52,27 @@ class PipelineRun(Result):
 
     @property
     def idle_s(self) -> Number:
-        """The idle time of the most idle stage in seconds; stages differ only in "dualpipe"."""
+        """The idle time of the most idle stage in seconds.
+
+        Stages differ only in "dualpipe" and "dualpipe-v".
+        """
         return self.total_s - min(self.work_s)
+
+    @property
+    def idle_within_s(self) -> Number:
+        """The longest idle time of a stage between its first and its last task, in seconds.
+
+        This is all that remains if no stage waits for the others before its optimizer step and the next step.
+        """
+        return max(
+            tasks[-1].end - tasks[0].start - self.work_s[s]
+            for s, tasks in enumerate(map(self.stage, range(self.stages)))
+        )
+
+    @property
+    def weight_copies(self) -> int:
+        """How many stages' worth of weights each chip holds: two with "dualpipe", otherwise one."""
+        return weight_copies(self.schedule)
 
     @property
     def bubble(self) -> Number:
@@ -126,8 +145,11 @@ def bubble(
 
     With free sends, GPipe and 1F1B: (P - 1)(F + B); interleaved: (P - 1)(F + B)/v. With I + W = B,
     zero-bubble: (P - 1) times F + I - W, but at least F and I; DualPipe: (P/2 - 1)(F&B + B - 3W), exact for F
-    = I ≥ W and F + I ≤ F&B ≤ F + B. Sources: arXiv 1811.06965, 2104.04473, 2401.10241, 2412.19437; the terms
-    for sends are our own, tested against `simulate`.
+    = I ≥ W and F + I ≤ F&B ≤ F + B; DualPipe-V: the same with twice the stages and half the times. ZB-H2:
+    (P - 1) times F + I - 2W, but at least F and I - F; ZB-V: (P - 1)/2 times F + I - 2W, but at least F, for
+    F = I ≥ W. Where ZB-H2 and ZB-V have no closed form, a PipelineError says so. Sources: arXiv 1811.06965,
+    2104.04473, 2401.10241, 2412.19437; the terms for sends and the lower limits are our own, tested against
+    `simulate`.
     """
     P, M, v = stages, microbatches, chunks
     check(schedule, P, M, v)
@@ -148,8 +170,34 @@ def bubble(
             exact = not h or (f == b - w == w and 2 * h <= w)
             # the ramps of 1F1B, with a stage's W in the gaps of both (qi2023zerobubble)
             return Bubble(schedule, work, (P - 1) * max(f + b - 2 * w, f, b - w) + waits * h, exact)
-        case _:
-            return _dualpipe(P, M, f=f, b=b, w=w, both=f + b if both_s is None else both_s, h=h)
+        case "zb-h2" | "zb-v":
+            return Bubble(schedule, work, (P - 1) * _ramp(schedule, P, f=f, i=b - w, w=w, h=h))
+    both = f + b if both_s is None else both_s
+    if schedule == "dualpipe-v":
+        # half of twice the stages, with chunks half as long and twice as many
+        halves = {name: share(time, 2) for name, time in (("f", f), ("b", b), ("w", w), ("both", both))}
+        return replace(_dualpipe(2 * P, 2 * M, **halves, h=h), schedule=schedule)
+    return _dualpipe(P, M, f=f, b=b, w=w, both=both, h=h)
+
+
+def _ramp(schedule: str, P: int, *, f: Number, i: Number, w: Number, h: Number) -> Number:
+    """The idle time per later stage of ZB-H2 and ZB-V. Raises a PipelineError without a closed form."""
+    if P == 1:
+        return 0
+    if h:
+        raise PipelineError(
+            f"{schedule} has no closed form if sends take time (hop_s={h}); use simulate, or write hop_s=0"
+        )
+    if schedule == "zb-h2":
+        # the stages start F apart, and weight gradients cannot fill longer gaps (qi2023zerobubble)
+        return max(f, f + i - 2 * w, i - f)
+    if not f == i >= w:
+        raise PipelineError(
+            "zb-v has a closed form only if a forward and the backward of the inputs take equally long and "
+            f"the backward of the weights no longer, not forward_s={f}, backward_s - weight_s={i} and "
+            f"weight_s={w}; use simulate"
+        )
+    return share(max(f, f + i - 2 * w), 2)
 
 
 def _interleaved(P: int, v: int, work: Number, *, f: Number, b: Number, h: Number) -> Bubble:

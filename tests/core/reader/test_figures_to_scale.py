@@ -109,10 +109,27 @@ def test_the_block_diagram_has_the_parameters_and_flops_of_a_layer():
 
 
 def test_the_schedules_say_what_they_cost():
-    words = [word.text for word in shapes(schedules.schedules(), draw.WIDE, Words)]
-    assert [word for word in words if "weights" in word and "postponed" not in word] == [
-        "DualPipe: idle 7.7%, keeps 5, 2× weights"
-    ]
+    words = [word.text for figure in schedules.FIGURES for word in shapes(figure(), draw.WIDE, Words)]
+    told = [word for word in words if ": idle" in word]
+    weights = [word for word in words if word.startswith("weights of")]
+    assert told[-2:] == ["DualPipe: idle 7.7%", "DualPipe-V: idle 11%"]
+    assert "ZB-H2: idle 11%, 0% without a barrier" in told
+    assert dict(zip(told, weights, strict=True)) == {
+        line: "weights of 2 stages" if line.startswith("DualPipe:") else "weights of 1 stage" for line in told
+    }
+
+
+@pytest.mark.parametrize("wide", WIDTHS)
+def test_the_bars_of_activations_are_to_scale(wide):
+    """The activations that a stage keeps fill their part of the outline, which is all microbatches."""
+    for figure in schedules.FIGURES:
+        bars = [area.wide for area in shapes(figure(), wide, Area) if area.high == schedules.BAR]
+        kept = [w.text.split()[1] for w in shapes(figure(), wide, Words) if w.text.startswith("activations")]
+        parts = [part / whole for part, whole in zip(bars[1::4], bars[::4], strict=True)]
+        assert parts == pytest.approx([float(each) / schedules.M for each in kept])
+
+
+def test_the_explorer_says_that_dualpipe_doubles_the_weights():
     view = explorers.find("training.pipeline").evaluate(schedule="DualPipe")
     assert "twice as many" in view.verdict
     assert any(

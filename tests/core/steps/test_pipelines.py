@@ -7,6 +7,7 @@ import pytest
 
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.steps.pipelines import PipelineError, bubble, simulate
+from scalingbook_lib.training import plan
 
 
 def letters(run, stage):
@@ -58,6 +59,53 @@ def test_dualpipe_as_published():
     assert ways.endswith("B1B0" + "W0B0" * 3 + "W0")
     assert run.live == (9,) * 8
     assert run.idle_s == (8 // 2 - 1) * (5 + 4 - 3 * 2)
+
+
+def test_zb_h2_as_published():
+    """The first of four stages has seven warm-up forwards, and no stage has a gap."""
+    run = simulate("zb-h2", 4, 8)
+    assert letters(run, 0).startswith("F0 F1 F2 F3 F4 F5 F6 B0 W0 F7 B1 W1 B2")
+    assert letters(run, 3).startswith("F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 W0 F7 B7 W1")
+    assert letters(run, 3).endswith("B7 W1 W2 W3 W4 W5 W6 W7")
+    assert run.live == (7, 7, 7, 7)
+    assert (run.idle_s, run.idle_within_s) == (3, 0)
+
+
+def test_zb_v_as_published():
+    """The first stage holds the first and the last chunk, and the last stage the two in the middle."""
+    run = simulate("zb-v", 4, 8)
+    ways = [f"{span.kind}{span.microbatch}{'ab'[span.chunk]}" for span in run.stage(0)]
+    assert ways[:10] == ["F0a", "F1a", "F2a", "F3a", "F4a", "F5a", "F6a", "F0b", "B0b", "W0b"]
+    last = [f"{span.kind}{span.microbatch}{'ab'[span.chunk]}" for span in run.stage(3)]
+    assert last[:9] == ["F0a", "F0b", "F1a", "F1b", "F2a", "F2b", "F3a", "F3b", "B0b"]
+    assert run.live == (4, 4, 4, 4)
+    assert run.chunks == 2
+    assert (run.idle_s, run.idle_within_s) == (Fraction(3, 2), 0)
+
+
+def test_dualpipe_v_as_published():
+    """Four stages of two chunks and ten microbatches, as in the figure of the DualPipe repository."""
+    times = {"forward_s": 4, "backward_s": 8, "both_s": 10}  # a chunk takes half as long
+    run = simulate("dualpipe-v", 4, 10, **times)
+    ways = "".join(f"{span.kind}{span.chunk}" for span in run.stage(0))
+    assert ways.startswith("F0" * 7 + "F1" + "B1W1F1" * 3 + "F0B1F1B0")
+    assert ways.endswith("B1B0" + "W0B0" * 3 + "W0")
+    assert run.live == (Fraction(9, 2),) * 4
+    assert run.idle_s == (8 // 2 - 1) * (5 + 4 - 3 * 2)  # the formula has PP = 8 chunks
+
+
+def test_only_dualpipe_holds_the_weights_of_two_stages():
+    copies = {name: simulate(name, 4, 8).weight_copies for name in pipelines.SCHEDULES}
+    assert [name for name, held in copies.items() if held != 1] == ["dualpipe"]
+    assert copies["dualpipe"] == 2
+
+
+def test_without_a_barrier_the_idle_time_of_1f1b_remains_and_that_of_zb_h2_does_not():
+    runs = {name: simulate(name, 4, 8) for name in pipelines.SCHEDULES}
+    within = {name: run.idle_within_s for name, run in runs.items()}
+    for name in ("gpipe", "1f1b", "zero-bubble", "dualpipe", "dualpipe-v"):
+        assert within[name] == runs[name].idle_s
+    assert within["zb-h2"] == within["zb-v"] == 0
 
 
 def test_the_share_and_the_overhead_have_names():
@@ -141,6 +189,17 @@ def lines_a_task(schedule, P, M):
         (("1f1b", 4, 8, 2), "only 'interleaved' divides a stage into chunks; write chunks=1"),
         (("interleaved", 4, 9, 2), "write microbatches=12"),
         (("zero-bubble", 4, 3), "write microbatches=4 or more"),
+        (
+            ("zb-h2", 4, 6),
+            "zb-h2 with 4 stages needs at least 7 .* 6 is less than that; write microbatches=7 or more",
+        ),
+        (
+            ("zb-v", 4, 6),
+            "zb-v with 4 stages needs at least 7 .* 6 is less than that; write microbatches=7 or more",
+        ),
+        (("zb-v", 4, 8, 3), "a stage of 'zb-v' always has two chunks; write chunks=1"),
+        (("dualpipe-v", 4, 7), "dualpipe-v needs .* write microbatches=8 or more"),
+        (("dualpipe-v", 4, 8, 2), "a stage of 'dualpipe-v' always has two chunks"),
         (("dualpipe", 3, 12), "dualpipe needs an even number of stages"),
         (
             ("dualpipe", 4, 6),
@@ -153,6 +212,24 @@ def test_what_cannot_be(arguments, words):
     for ask in (simulate, bubble):
         with pytest.raises(PipelineError, match=words):
             ask(schedule, P, M, **({"chunks": chunks[0]} if chunks else {}))
+
+
+def test_a_bubble_without_a_closed_form_is_refused():
+    for schedule in ("zb-h2", "zb-v"):
+        with pytest.raises(PipelineError, match=rf"{schedule} has no closed form .*hop_s=1.*; use simulate"):
+            bubble(schedule, 4, 8, hop_s=1)
+        assert bubble(schedule, 1, 8, hop_s=1).idle_s == 0
+    with pytest.raises(PipelineError, match=r"zb-v has a closed form only if .*; use simulate"):
+        bubble("zb-v", 4, 8, forward_s=2, backward_s=2)
+
+
+def test_a_plan_says_which_schedules_are_only_simulated():
+    for schedule in set(pipelines.SCHEDULES) - set(plan.SCHEDULES):
+        with pytest.raises(
+            plan.PlanError, match=rf"schedule='{schedule}': steps.pipelines simulates .* 'gpipe'"
+        ):
+            plan.Plan(pp=4, schedule=schedule)
+    assert set(plan.SCHEDULES) < set(pipelines.SCHEDULES)
 
 
 def test_times_that_cannot_be():

@@ -1,4 +1,4 @@
-"""Explorer of five pipeline schedules, simulated step by step."""
+"""Explorer of the pipeline schedules, simulated step by step."""
 
 from functools import lru_cache
 
@@ -26,15 +26,17 @@ SCHEDULES = {
     "GPipe": "gpipe",
     "1F1B": "1f1b",
     "interleaved": "interleaved",
-    "zero-bubble": "zero-bubble",
+    "ZB-H1": "zero-bubble",
+    "ZB-H2": "zb-h2",
+    "ZB-V": "zb-v",
     "DualPipe": "dualpipe",
+    "DualPipe-V": "dualpipe-v",
 }
-COPIES = {name: 2 if name == "DualPipe" else 1 for name in SCHEDULES}  # of a stage's weights
 COLORS = {"F": 0, "B": 1, "W": 2}
 _WORDS = {"F": "forward", "B": "backward", "W": "weight gradients"}
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def played(schedule: str, P: int, M: int, *, chunks: int, backward: float, hop: float) -> PipelineRun:
     """One step; a forward pass of one microbatch through a stage takes 1."""
     chunks = chunks if schedule == "interleaved" else 1
@@ -55,12 +57,19 @@ def _pipeline(*, schedule: str, P: int, M: int, chunks: int, backward: float, ho
         (
             Readout("step", float(run.total_s), "", f"{float(run.total_s):.4g} forward passes"),
             Readout.percent("idle fraction of the step", float(run.bubble), 3),
+            Readout.percent("idle fraction without a barrier between steps", unsynchronized(run), 3),
             Readout.percent("idle time over work", float(run.overhead), 3),
             Readout("microbatches kept (maximum)", float(max(run.live))),
-            Readout("stages of weights per chip", COPIES[schedule], "×"),
+            Readout("stages of weights per chip", run.weight_copies, "×"),
         ),
         frames=frames,
     )
+
+
+def unsynchronized(run: PipelineRun) -> float:
+    """The idle fraction if no stage waits for the others between two steps."""
+    within = run.idle_within_s
+    return float(within / (within + min(run.work_s)))
 
 
 def _gantt(run: PipelineRun, now: int) -> Timeline:
@@ -117,7 +126,7 @@ def holds(run: PipelineRun, stage: int, now: float) -> float:
 
 
 def _compared(schedule: str, *, P: int, M: int, chunks: int, backward: float, hop: float) -> Bars:
-    """The idle fraction of all five schedules; those that these numbers do not allow are left out."""
+    """The idle fraction of every schedule; those that these numbers do not allow are left out."""
     runs: dict[str, PipelineRun] = {}
     for name in SCHEDULES:
         try:
@@ -125,7 +134,7 @@ def _compared(schedule: str, *, P: int, M: int, chunks: int, backward: float, ho
         except PipelineError:
             continue
     labels = [
-        f"{name}, keeps {float(max(run.live)):.3g}" + ", twice the weights" * (COPIES[name] > 1)
+        f"{name}, keeps {float(max(run.live)):.3g}" + ", twice the weights" * (run.weight_copies > 1)
         for name, run in runs.items()
     ]
     idle = [100 * float(run.bubble) for run in runs.values()]
@@ -142,9 +151,12 @@ def _verdict(schedule: str, run: PipelineRun) -> str:
         return f"A single stage is never idle, and it {held}."
     through = f"{run.stages} stages, {count(run.microbatches)} microbatch{'es' * (run.microbatches > 1)}"
     price = " Each chip holds the weights of two stages, twice as many as with the other schedules." * (
-        COPIES[schedule] > 1
+        run.weight_copies > 1
     )
-    return f"{schedule}, {through}: a stage is idle for {idle} and {held}.{price}"
+    freed = f" Without a barrier between steps, its idle time falls to {percent(unsynchronized(run))}." * (
+        run.idle_within_s < run.idle_s
+    )
+    return f"{schedule}, {through}: a stage is idle for {idle} and {held}.{freed}{price}"
 
 
 PIPELINE = Explorer(

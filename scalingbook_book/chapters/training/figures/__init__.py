@@ -13,6 +13,6 @@ FIGURES = (
     batch.floor_of_days,
     batch.recipe,
     packing.packed,
-    schedules.schedules,
+    *schedules.FIGURES,
     widths.widths,
 )

@@ -112,7 +112,23 @@ def test_the_bubble_of_1f1b_is_the_closed_form():
 def test_a_stage_does_at_most_one_thing_or_an_overlapped_pair():
     for schedule, step in itertools.product(pipeline.SCHEDULES, range(0, 40, 3)):
         does = panel(ALL["training.pipeline"].evaluate(schedule=schedule, step=step), Grid).cells[0]
-        assert all(cell.text.count("+") <= (schedule == "DualPipe") for cell in does)
+        assert all(cell.text.count("+") <= schedule.startswith("DualPipe") for cell in does)
+
+
+def test_only_dualpipe_doubles_the_weights():
+    for schedule in pipeline.SCHEDULES:
+        view = ALL["training.pipeline"].evaluate(schedule=schedule)
+        assert readout(view, "stages of weights per chip") == 1 + (schedule == "DualPipe")
+        assert ("holds the weights of two stages" in view.verdict) == (schedule == "DualPipe")
+
+
+def test_without_a_barrier_zb_h2_and_zb_v_are_never_idle_and_say_so():
+    label = "idle fraction without a barrier between steps"
+    for schedule in pipeline.SCHEDULES:
+        view = ALL["training.pipeline"].evaluate(schedule=schedule)
+        free = schedule in ("ZB-H2", "ZB-V")
+        assert readout(view, label) == (0 if free else readout(view, "idle fraction of the step"))
+        assert ("Without a barrier" in view.verdict) == free
 
 
 # Pods
