@@ -10,12 +10,18 @@ from statistics import median
 from types import MappingProxyType
 from typing import NamedTuple
 
+from scalingbook_lib.evidence.predictions import UNIT as PREDICTED_UNIT
 from scalingbook_lib.evidence.reading.cells import Cells
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.units import Result, percent
 
-UNITS = {"parameters": "parameters", "chip-hours": "h"}
+UNITS = {
+    "parameters": "parameters",
+    "chip-hours": "h",
+    "dated prediction, training": PREDICTED_UNIT,
+    "dated prediction, serving": PREDICTED_UNIT,
+}
 """The units of classes that are neither seconds nor tokens/s."""
 
 
