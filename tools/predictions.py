@@ -107,9 +107,11 @@ def _answer(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def _plan(answer: Mapping[str, Any]) -> str:
-    """Return the degrees and settings that differ from 1, None and False, as `name=value`."""
+    """Return the degrees above 1 and the settings, as `name=value`."""
     chosen = answer.get("plan") or answer["layout"]
-    named = {name: value for name, value in chosen.items() if value not in (None, False, 1, 0)}
+    named = {
+        name: value for name, value in chosen.items() if name == "zero" or value not in (None, False, True, 0)
+    }
     if "layout" in answer:
         named |= {"batch": round(answer["batch_size_sequences"]), "policy": answer["policy"]}
     return " ".join(f"{name}={value}" for name, value in named.items())

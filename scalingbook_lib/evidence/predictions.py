@@ -78,8 +78,13 @@ def read(path: Path) -> Prediction:
         raise PredictionError(f"{path.name} has {there}; a prediction has exactly {', '.join(names)}")
     for name, rule in _broken(found, path.stem):
         raise PredictionError(f"{path.name}: {name} is {found[name]!r}; it must be {rule}")
-    lists = {name: tuple(found[name]) for name in ("input", "assumed")}
-    return Prediction(**found | lists | {"specifications": MappingProxyType(found["specifications"])})
+    values: dict[str, Any] = {
+        **found,
+        "input": tuple(found["input"]),
+        "assumed": tuple(found["assumed"]),
+        "specifications": MappingProxyType(found["specifications"]),
+    }
+    return Prediction(**values)
 
 
 def _broken(found: Mapping[str, Any], stem: str) -> list[tuple[str, str]]:
