@@ -1,8 +1,8 @@
 """Write the reference pages on accuracy: `python -m tools.published [training]`.
 
 A page is its template, `<name>_page.md`, with every {name} filled in by `<name>_page.py`; beside it are its
-figure, if it has one, and the data files that the page links. `make fidelity` writes all of them, and tests check that they
-are up to date.
+figure, if it has one, and the data files that the page links. `make fidelity` writes all of them, and tests
+check that they are up to date.
 """
 
 import csv
@@ -28,7 +28,7 @@ MISSING = "–"
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A reference page: the values and tables of its template, its figure if it has one, and its data files."""
+    """A reference page: the values and tables of its template, its figure if it has one, its data files."""
 
     name: str
     stem: str

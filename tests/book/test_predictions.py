@@ -121,7 +121,7 @@ def test_a_measured_value_arrives_on_the_page(monkeypatch, tmp_path):
     finally:
         predictions_page._scored.cache_clear()
     assert "1 of them has been measured; the band contains 0 of" in page
-    assert re.search(r"\(\[A report\]\(https://example.org\)\): \+100%", page)
+    assert re.search(r"\(\[A report\]\(https://example.org\)\): \+100.0%", page)
 
 
 def test_the_page_is_up_to_date():
