@@ -17,8 +17,8 @@ help: ## list what can be made
 book: set-up-book ## build the site and serve it on this machine
 	$(PYTHON) -m web.site book
 
-site: set-up-book ## build the site into _build/html, as it is published
-	$(PYTHON) -m web.site build --pictures
+site: set-up-book ## build the site into _build/html, as it is published; API=1 adds the pages of the API reference
+	$(PYTHON) -m web.site build --pictures $(if $(API),--api)
 
 serve: set-up-book ## serve the site as it was last built
 	$(PYTHON) -m web.site serve

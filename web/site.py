@@ -24,26 +24,32 @@ TOOLS = ("jupyter-book", "sphinx", "sphinx-book-theme", "myst-nb", "sphinxcontri
 
 
 def build(
-    source: Path = vendor.ROOT, target: Path = BUILD, *, draft: bool = False, pictures: bool = False
+    source: Path = vendor.ROOT,
+    target: Path = BUILD,
+    *,
+    draft: bool = False,
+    pictures: bool = False,
+    api: bool = False,
 ) -> Path:
     """Build the book below `source` into `target`/html and return that folder; warnings fail unless `draft`.
 
-    A published site needs `pictures` in its notebooks; the local server adds them on download.
+    A published site needs `pictures` in its notebooks; the local server adds them on download. `api` adds the
+    pages of the API reference.
     """
     with build_lock(target):
-        return _build(source, target, draft=draft, pictures=pictures)
+        return _build(source, target, draft=draft, pictures=pictures, api=api)
 
 
-def _build(source: Path, target: Path, *, draft: bool, pictures: bool) -> Path:
+def _build(source: Path, target: Path, *, draft: bool, pictures: bool, api: bool) -> Path:
     started = time.monotonic()
     vendor.install()
     mend(target)
     work = target / "work"
-    _start(work, source)
+    _start(work, source, api=api)
     made = work / "_build" / "html"
     with ThreadPoolExecutor() as beside:
         other = beside.submit(_beside_the_pages, source, work, made, pictures=pictures)
-        _sphinx(source, work, strict=not draft)
+        _sphinx(source, work, strict=not draft, api=api)
         other.result()
     offline.write(made)
     (made / ".nojekyll").touch()
@@ -54,9 +60,9 @@ def _build(source: Path, target: Path, *, draft: bool, pictures: bool) -> Path:
     return target / "html"
 
 
-def _start(work: Path, source: Path) -> None:
+def _start(work: Path, source: Path, *, api: bool = False) -> None:
     """Start from scratch if the last build did not finish or the build tools have changed."""
-    digest, last = _machinery(source), work / "machinery"
+    digest, last = f"{_machinery(source)}{' with the API' if api else ''}", work / "machinery"
     if (work / "unfinished").exists() or not last.exists() or last.read_text() != digest:
         shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
@@ -103,8 +109,9 @@ def _made_beside(source: Path) -> str:
     return digest.hexdigest()
 
 
-def _sphinx(source: Path, work: Path, *, strict: bool) -> None:
+def _sphinx(source: Path, work: Path, *, strict: bool, api: bool) -> None:
     command = [sys.executable, "-m", "web.pages", str(source), str(work)]
+    command += ["--api"] if api else []
     command += ["--strict"] if strict else []  # a broken reference or any other warning fails the build
     paths = os.pathsep.join(filter(None, [str(vendor.ROOT), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": paths, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
@@ -146,6 +153,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--pictures", action="store_true", help="draw the pictures of notebooks, which another server needs"
     )
+    parser.add_argument("--api", action="store_true", help="add the pages of the API reference")
     given = parser.parse_args(arguments)
     if given.task == "vendor":
         vendor.install(dev=True)
@@ -154,7 +162,8 @@ def main(arguments: list[str] | None = None) -> None:
             for name in ("work", "html", "html.new", "html.old"):
                 shutil.rmtree(given.target / name, ignore_errors=True)
     if given.task in ("build", "book"):
-        build(given.source.resolve(), given.target.resolve(), draft=given.draft, pictures=given.pictures)
+        how = {"draft": given.draft, "pictures": given.pictures, "api": given.api}
+        build(given.source.resolve(), given.target.resolve(), **how)
     if given.task in ("serve", "book"):
         serve.serve(given.target / "html", given.port)
 
