@@ -9,7 +9,7 @@ export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 unexport PYTHONDONTWRITEBYTECODE # which container images set: every start of Python would compile every module again
 
-.PHONY: help book site serve test test-rest test-all durations lint size mutate attack trust renew fidelity stale bench execute lab alone colab canary pdf epub slides release clean set-up set-up-book
+.PHONY: help book site serve test test-rest test-all durations lint size mutate attack trust renew fidelity stale bench execute lab alone colab canary pdf epub gettext slides release clean set-up set-up-book
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -98,6 +98,9 @@ pdf: set-up ## print the built site as a PDF into dist; STEMS="rooflines gpus" p
 
 epub: set-up ## write the built site as an EPUB into dist
 	@CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTHON) -m web.bound epub $(STEMS)
+
+gettext: set-up-book ## write a catalog of each page into _build/gettext, for translators
+	$(PYTHON) -m web.site gettext
 
 slides: set-up ## write the figures as slides into dist/slides, a file for each week of the course in teach.md
 	$(PYTHON) -m web.slides

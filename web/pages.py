@@ -46,7 +46,7 @@ def _contents(source: Path, work: Path, *, api: bool) -> Path:
     return path
 
 
-def make(source: Path, work: Path, *, strict: bool, api: bool = False) -> int:
+def make(source: Path, work: Path, *, strict: bool, api: bool = False, builder: str = "html") -> int:
     """Run Sphinx and return its status, 0 for success.
 
     `strict` turns warnings into errors; `api` adds the pages of the API reference.
@@ -56,12 +56,14 @@ def make(source: Path, work: Path, *, strict: bool, api: bool = False) -> int:
 
     told = build_sphinx(
         source,
-        work / "_build" / "html",
+        work / "_build" / builder,
+        builder=builder,
         path_config=source / "_config.yml",
         noconfig=True,
         confoverrides={
             "external_toc_path": _contents(source, work, api=api).as_posix(),
             "latex_individualpages": False,
+            "gettext_compact": False,  # a catalog for each page
             "nitpicky": True,
         },
         warningiserror=strict,
@@ -72,6 +74,6 @@ def make(source: Path, work: Path, *, strict: bool, api: bool = False) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(
-        make(Path(sys.argv[1]), Path(sys.argv[2]), strict="--strict" in sys.argv, api="--api" in sys.argv)
-    )
+    folders, flags = (Path(sys.argv[1]), Path(sys.argv[2])), sys.argv[3:]
+    builder = "gettext" if "--gettext" in flags else "html"
+    sys.exit(make(*folders, strict="--strict" in flags, api="--api" in flags, builder=builder))

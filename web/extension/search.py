@@ -75,7 +75,9 @@ def places(tree: nodes.document) -> Iterator[Place]:
         parts = [child for child in section.children if not isinstance(child, apart)]
         title = readable.text(next(iter(section.findall(nodes.title))))
         outer = section.parent is tree
-        yield Place("" if outer else section["ids"][-1], title, _all(parts), tuple(section["ids"]))
+        yield Place(
+            "" if outer else readable.section_anchor(section), title, _all(parts), tuple(section["ids"])
+        )
     for entry in tree.findall(addnodes.desc):  # of the API reference
         for signature in entry.findall(addnodes.desc_signature):
             if signature.parent is entry and signature["ids"]:
