@@ -15,7 +15,9 @@ OWN = {"extensions", "external_toc_path", "exclude_patterns", "html_theme_option
 
 
 def test_options_agree_with_those_of_jupyter_book():
-    theirs, _ = get_final_config(user_yaml=ROOT / "_config.yml", sourcedir=ROOT, cli_config={"latex_individualpages": False})
+    theirs, _ = get_final_config(
+        user_yaml=ROOT / "_config.yml", sourcedir=ROOT, cli_config={"latex_individualpages": False}
+    )
     ours = plain_sphinx.config(TOLD, ROOT / "_toc.yml")
     different = {name for name in ours.keys() & theirs.keys() - OWN if ours[name] != theirs[name]}
     assert different == set()
