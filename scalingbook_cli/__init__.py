@@ -14,10 +14,12 @@ NEEDS = ("click", "rich")
 HELP = ["-h", "--help"]
 INTERRUPTED = 130
 FAILED = 1  # a valid question without an answer
+LIMIT_EXCEEDED = 3  # a program exceeds a limit that was given
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run the command line and return its exit code: 0 answered, 1 it cannot be done, 2 bad input."""
+    """Run the command line and return its exit code: 0 answered, 1 it cannot be done, 2 bad input,
+    3 a limit is exceeded."""
     try:
         from scalingbook_cli import script
     except ModuleNotFoundError as error:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import click
 
-from scalingbook_cli import FAILED, INTERRUPTED
+from scalingbook_cli import FAILED, INTERRUPTED, LIMIT_EXCEEDED
 from scalingbook_lib.units import binary, count_in_words, percent, si
 
 NOTES = "scalingbook.notes"  # the key of the context for sentences on how a machine's name was read
@@ -63,7 +63,7 @@ class Answer:
 
     `summary` has at most three lines of at most 100 characters; `details` are sentences that only `--explain`
     prints, before the derivation in `steps`. The names in `values` contain the unit. `refused` means that
-    there is no result.
+    there is no result, `limit_exceeded` that a result exceeds a limit that the user gave.
     """
 
     summary: str
@@ -72,6 +72,7 @@ class Answer:
     steps: tuple[DerivationLine, ...] = ()
     details: tuple[str, ...] = ()
     refused: bool = False
+    limit_exceeded: bool = False
 
     @property
     def stopped(self) -> bool:
@@ -164,6 +165,8 @@ def answer_command(command: Callable[..., Answer]) -> Callable[..., None]:
             ctx.exit(INTERRUPTED)
         if answer.refused:
             ctx.exit(FAILED)
+        if answer.limit_exceeded:
+            ctx.exit(LIMIT_EXCEEDED)
 
     return run
 

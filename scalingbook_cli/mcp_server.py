@@ -224,14 +224,11 @@ def command() -> None:
     """Serve model, roofline, collective, plan, serve, chips and explain as tools to an assistant.
 
     The server speaks the Model Context Protocol on standard input and output; an assistant starts it with
-    "scalingbook mcp". It reads no files and opens no network connections. It needs the package mcp: pip
-    install 'scalingbook-lib[mcp]'.
+    "scalingbook mcp". It reads no files and opens no network connections. It needs the Python package mcp.
     """
     try:
         asyncio.run(_serve())
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("mcp"):
             raise
-        raise click.UsageError(
-            "the package mcp is not installed; write pip install 'scalingbook-lib[mcp]'"
-        ) from error
+        raise click.UsageError("the Python package mcp is not installed; run pip install mcp") from error

@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 from scalingbook_cli import reading
 from scalingbook_cli.answer import NOTES
 from scalingbook_lib import models
+from scalingbook_lib.inspection import mesh_inference
 from scalingbook_lib.machines import Chip, chip_files, chips
 from scalingbook_lib.machines.machine_names import NamedMachine
 from scalingbook_lib.training.plan import CONTEXTS, REMAT, SCHEDULES
@@ -37,9 +38,12 @@ class ArgumentType(click.ParamType):
                 f"{value[:20]!r}... has {len(value):,} characters; write at most {reading.MOST_CHARACTERS}"
             )
         try:
-            return self.read(value)
+            found = self.read(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if ctx and isinstance(found, models.Transformer):
+            ctx.meta.setdefault(TYPED_MODEL, value)
+        return found
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -52,6 +56,16 @@ class ArgumentType(click.ParamType):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """The placeholder in the help text."""
         return self.name.upper()
+
+
+TYPED_MODEL = "scalingbook.model"
+"""Key of the context with the model as it was typed."""
+
+
+def checkpoint(ctx: click.Context, model: models.Transformer) -> str:
+    """The checkpoint of a model for a launch command: the Hugging Face id if one was typed, or its name."""
+    typed = str(ctx.meta.get(TYPED_MODEL, ""))
+    return typed if "/" in typed and not typed.endswith(".json") else model.name.replace(" ", "-")
 
 
 FILES, FIGURES = "scalingbook.chip_files", "scalingbook.figures"
@@ -97,6 +111,20 @@ class MachineType(ChipType):
         if named.note and ctx:
             ctx.meta.setdefault(NOTES, []).append(named.note)
         return named.machine
+
+
+class MachineOrChipType(MachineType):
+    """A machine, or a chip alone, whose number something else says."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """The chip if the text names one, else the machine."""
+        if not isinstance(value, str):
+            return value
+        meta = ctx.meta if ctx else {}
+        try:
+            return with_figures(reading.chip(value, meta.get(FILES, {})), meta.get(FIGURES, {}))
+        except ValueError:
+            return super().convert(value, param, ctx)
 
 
 def with_figures[Named: (Chip, NamedMachine)](named: Named, given: dict[str, str]) -> Named:
@@ -179,8 +207,15 @@ MATRIX_DTYPE = ArgumentType("type", reading.matrix_dtype, DTYPES)
 DTYPE_OR_NONE = ArgumentType("type", reading.dtype_or_none, (*STORED, "none"))
 CHIP = ChipType("chip", reading.chip, _CHIPS, files=True)
 MACHINE = MachineType("machine", reading.machine, _MACHINES, files=True)
+MACHINE_OR_CHIP = MachineOrChipType("machine", reading.machine, _MACHINES, files=True)
+TEXT = ArgumentType("name", str, ("peak", reading.CALIBRATED), files=True)
+SOURCE = ArgumentType("FILE_OR_COMMAND", str, files=True)
 SHAPE = ArgumentType("BxDxF", reading.shape)
 MESH = ArgumentType("mesh", reading.mesh)
+NAMED_MESH = ArgumentType("mesh", mesh_inference.read)
+SHARE_OR_SECONDS = ArgumentType("limit", reading.share_or_seconds)
+SHARE_OR_BYTES = ArgumentType("limit", reading.share_or_bytes)
+PATH = ArgumentType("path", reading.path, files=True)
 MODEL = ArgumentType("model", reading.model, _MODELS, files=True)
 REMAT_POLICY = ArgumentType("policy", reading.remat, REMAT)
 COUNTS = ArgumentType("counts", reading.counts)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from scalingbook_cli import parameter_types, plan_tables, reading, shared
+from scalingbook_cli import launch_tables, parameter_types, plan_tables, reading, shared
 from scalingbook_cli.answer import Answer, TextTable, answer_command
 from scalingbook_cli.parameter_types import plan_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
@@ -16,12 +16,14 @@ from scalingbook_lib.calibrated.memory_margin import memory_margin
 from scalingbook_lib.calibrated.overhead import chip_hour_overhead
 from scalingbook_lib.calibrated.pessimistic import Pessimistic
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
+from scalingbook_lib.launch import emit as launch_commands
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.quantized import named_format
 from scalingbook_lib.planner import Ranking
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
-from scalingbook_lib.units import BF16, percent, si
+from scalingbook_lib.units import BF16, DType, percent, si
 
 
 @click.command(
@@ -48,6 +50,11 @@ from scalingbook_lib.units import BF16, percent, si
     "--what-if", is_flag=True, help="Search again with compute, memory, links or network twice as fast."
 )
 @plan_options
+@click.option(
+    "--emit",
+    type=click.Choice(tuple(launch_commands.TRAINING)),
+    help="Search the plans that this framework can express, and print its launch command.",
+)
 @parameter_types.expert_skew_option
 @parameter_types.option_with_default(
     "--efficiency",
@@ -78,6 +85,7 @@ def command(
     keep: int,
     headroom: float | None,
     what_if: bool,
+    emit: str | None,
     expert_skew: float | None,
     efficiency: TrainingEfficiency | DeviceBenchmark | None,
     tokens: int | None,
@@ -94,6 +102,10 @@ def command(
     dp · fsdp · tp · cp · pp. If no plan is possible, the command prints the reasons, and the exit code is 1.
     """
     fixed = written_fields(options, machine.chip)
+    tried: dict[str, tuple[Any, ...]] = {}
+    if emit:
+        expressed, tried = launch_commands.searched(emit, model)
+        fixed = expressed | fixed
     asked = PlanRequest.read(
         model=model,
         machine=machine,
@@ -106,30 +118,40 @@ def command(
     )
     if as_written and what_if:
         raise ValueError("--what-if needs a search, and --as-written does not search; write only one of them")
-    found = asked.one(fixed) if as_written else asked.best(fixed, keep, what_if, progress)
+    found = asked.one(fixed) if as_written else asked.best(fixed, keep, what_if, progress, tried, emit)
     if found.step is None:
         return Answer(
             summary=found.refusal, values=asked.values | found.values, details=found.details, refused=True
         )
-    run = training.run(found.step, tokens, usd_per_hour) if tokens else None
-    factor = (
-        None
-        if isinstance(efficiency, TrainingEfficiency)
-        else bands.training_band(experts=model.experts is not None).widened(
-            bands.chip_doubts("training", machine.chip, fixed.get("compute", BF16))
-        )
+    command_lines = (
+        launch_commands.training(emit, model, machine, found.step.plan, batch=asked.batch, T=T)
+        if emit
+        else None
     )
+    run = training.run(found.step, tokens, usd_per_hour) if tokens else None
+    factor = band_factor(asked, efficiency, fixed.get("compute", BF16))
     # what bills add to plans at published efficiencies
     added = None if factor is None else chip_hour_overhead()
     values = asked.values | found.values | {"band_factor": factor, "peak_step_time_s": found.step.peak_s}
     return Answer(
-        summary="\n".join(_summary_lines(found.step, factor, found.confidence)),
-        tables=(*found.tables, *plan_tables.tables(found.step, run, added)),
-        values=values | plan_tables.values(found.step, run, added),
+        summary="\n".join(summary_lines(found.step, factor, found.confidence)),
+        tables=(
+            *launch_tables.emitted(command_lines),
+            *found.tables,
+            *plan_tables.tables(found.step, run, added),
+            *shared.assumed_table(asked.assumed),
+        ),
+        values=values
+        | plan_tables.values(found.step, run, added)
+        | launch_tables.emitted_values(command_lines),
         steps=tuple(plan_tables.derivation(found.step, run)),
         details=(*found.details, *((str(added),) if run and added else ())),
         refused=not values["feasible"],
     )
+
+
+_CANDIDATES = 20
+"""The best plans among which one is sought that a launcher can express."""
 
 
 def _efficiency(
@@ -142,22 +164,27 @@ def _efficiency(
     return efficiency or calibrated.training(chip, precision)
 
 
-def _summary_lines(
+def band_factor(
+    asked: "PlanRequest", efficiency: TrainingEfficiency | DeviceBenchmark | None, compute: DType
+) -> float | None:
+    """The factor of the prediction interval, or None at a given share of the peak."""
+    if isinstance(efficiency, TrainingEfficiency):
+        return None
+    doubts = bands.chip_doubts("training", asked.machine.chip, compute)
+    return bands.training_band(experts=asked.model.experts is not None).widened(doubts)
+
+
+def summary_lines(
     step: TrainingStep, factor: float | None, confidence: plan_tables.Confidence | None
 ) -> Iterator[str]:
     """The plan; its step time with the band, MFU and throughput; the memory of a chip and whether it fits."""
-    yield f"Plan: {_plan_text(step.plan)}"
+    yield f"Plan: {step.plan.summary.replace('microbatch', 'MBS')}"  # as in the table of plans
     time = f"Step time {si(step.total_s, 's')}{shared.band(step.total_s, factor, 's')}"
     if factor is not None and confidence:
         time += f", P80 {si(confidence.objective.p80(step), 's')}"
     yield f"{time}, MFU {percent(step.mfu)}, {si(step.tokens_per_s, 'tokens/s')}"
     memory = shared.memory_line(step.memory, step.machine.chip)
     yield f"{memory}; {confidence.fit(step)}" if confidence else memory
-
-
-def _plan_text(plan: Plan) -> str:
-    """The degrees and settings of a plan, without the number of chips and the overlap."""
-    return str(plan).partition(" as ")[2].rpartition(", overlap")[0].replace("microbatch", "MBS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +245,19 @@ class PlanRequest:
             "sequence_length_tokens": self.T,
             "efficiency": self.efficiency.name,
             "efficiency_shares": self.efficiency.shares,
+            "assumed": list(self.assumed),
         }
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What training does with a checkpoint whose name tells the type of its weights."""
+        kind = named_format(self.model.quantization)
+        if not kind:
+            return ()
+        return (
+            f"The checkpoint stores the weights of {self.model.name} in {kind}, as its name says; a training "
+            "step holds them in the type of --weights, bf16 by default.",
+        )
 
     def one(self, fixed: dict[str, Any]) -> StepAnswer:
         """The step of exactly the plan with these fields."""
@@ -235,7 +274,7 @@ class PlanRequest:
             if not why:
                 raise
             return StepAnswer(None, known, refusal=f"{plan}: {'; '.join(why)}")
-        objective = Pessimistic.of(self.model, plan.chips, self.T)
+        objective = Pessimistic.of(self.model, plan.chips, self.T, plan.frozen)
         near = recommendation.published(self.model, self.machine, step)
         confidence = plan_tables.Confidence(objective=objective, margin=margin, headroom=left, near=near)
         known |= confidence.values(step)
@@ -245,10 +284,24 @@ class PlanRequest:
         """The nearest published plan, if the error of predictions is known."""
         return (confidence.table,) if self.pessimistic else ()
 
-    def best(self, fixed: dict[str, Any], keep: int, what_if: bool, progress: bool) -> StepAnswer:
-        """The best of all feasible plans with these fields, and what faster hardware would change."""
+    def best(
+        self,
+        fixed: dict[str, Any],
+        keep: int,
+        what_if: bool,
+        progress: bool,
+        tried: dict[str, tuple[Any, ...]] | None = None,
+        launcher: str | None = None,
+    ) -> StepAnswer:
+        """The best of all feasible plans with these fields, and what faster hardware would change.
+
+        With a launcher, it is the best of those that its flags can express.
+        """
         with Progress(_progress_text, always=progress) as watch:
-            found = self.recommend(fixed, keep, watch)
+            most = max(keep, _CANDIDATES) if launcher else keep
+            found = self.recommend(fixed, most, watch, tried)
+        if launcher:
+            found = self._expressed(found, launcher, keep)
         ranking = found.ranking
         known = {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
         details = tuple(_details(ranking))
@@ -271,15 +324,37 @@ class PlanRequest:
         listed = (tables[0], *self._beside(confidence), *tables[1:])
         return StepAnswer(ranking.winner.step, known, listed, details, confidence=confidence)
 
-    def recommend(
-        self, fixed: dict[str, Any], keep: int, watch: Watch = unwatched
+    def _expressed(
+        self, found: recommendation.Recommendation, launcher: str, keep: int
     ) -> recommendation.Recommendation:
-        """The search with these fields."""
+        """The plans that a launcher can express, or all if it can express none."""
+
+        def expressed(plan: Plan) -> bool:
+            try:
+                launch_commands.training(launcher, self.model, self.machine, plan, batch=self.batch, T=self.T)
+            except ValueError:
+                return False
+            return True
+
+        ranking = found.ranking
+        possible = tuple(one for one in ranking.best if expressed(one.plan))
+        best = possible or ranking.best  # the refusal then names the field
+        return replace(found, ranking=replace(ranking, best=best[:keep]))
+
+    def recommend(
+        self,
+        fixed: dict[str, Any],
+        keep: int,
+        watch: Watch = unwatched,
+        tried: dict[str, tuple[Any, ...]] | None = None,
+    ) -> recommendation.Recommendation:
+        """The search with these fields, and with these candidates for others."""
         return recommendation.recommend(
             self.model,
             self.machine,
             pods=fixed.get("dcn", 1),
             fixed={name: value for name, value in fixed.items() if name != "dcn"},
+            tried={name: values for name, values in (tried or {}).items() if name not in fixed},
             keep=keep,
             batch=self.batch,
             T=self.T,

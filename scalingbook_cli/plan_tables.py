@@ -22,16 +22,10 @@ from scalingbook_lib.calibrated.recommendation import Published
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, TrainingCollective, TrainingStep
+from scalingbook_lib.training.plan import WAYS
 from scalingbook_lib.units import count, count_in_words, percent, rounded, si
 
-_DEGREES = {
-    "tp": "TP",
-    "cp": "CP",
-    "ep": "EP",
-    "pp": "PP",
-    "fsdp": "FSDP",
-    "dp": "replicas",
-}
+_DEGREES = {name: WAYS[name] for name in ("tp", "cp", "ep", "pp", "fsdp", "dp")}
 OVERHEAD = "largest overhead"
 _SETTINGS = {"zero": "ZeRO", "microbatch": "MBS", "schedule": "schedule", "remat": "remat"}
 _SPLIT = ("tp", "cp", "pp", "ep", "zero", "microbatch", "schedule", "chunks", "remat")

@@ -220,9 +220,35 @@ def mesh(text: str) -> dict[str, int]:
     return sizes
 
 
+def share_or_seconds(text: str) -> tuple[str, float]:
+    """A share of a run ('10%') or a time ('2ms')."""
+    if text.strip().endswith("%"):
+        return "share", share(text)
+    try:
+        return "s", seconds(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is neither a share nor a time; write one as in 10% or 2ms") from error
+
+
+def share_or_bytes(text: str) -> tuple[str, float]:
+    """A share of a device's memory ('90%') or bytes ('80GiB')."""
+    if text.strip().endswith("%"):
+        return "share", share(text)
+    return "bytes", amount(text, "B")
+
+
+def path(text: str) -> str:
+    """The path of a file, FILE.py:FUNCTION, or '-', which the command opens itself."""
+    if not text.strip() or "\0" in text:
+        raise ValueError("a path cannot be empty; write the path of a file")
+    return text
+
+
 def model(text: str) -> models.Transformer:
     """A model: a name ('llama-3-8b'), an id of Hugging Face ('Qwen/Qwen3-8B'), the path of a config.json
     or of its folder, or '-' for standard input.
+
+    A name that says how the weights are stored ('Qwen/Qwen3-8B-FP8') is the model with such weights.
     """
     if text == "-":
         return models.from_hf(_piped())
@@ -230,7 +256,7 @@ def model(text: str) -> models.Transformer:
     named = not text.endswith(".json") and (os.sep not in text or _HF_ID.fullmatch(text))
     try:
         if named and not (os.sep in text and os.path.exists(text)):
-            return models.find(text)
+            return models.find_as_stored(text)
     except models.ModelError:
         if not os.path.exists(text):
             raise

@@ -47,15 +47,23 @@ def command(table: str) -> Answer:
     kernels.csv, collectives.csv or model_configs.csv of the book's data, and is recognized by them. A table
     with the columns prediction and measured is compared with the dated predictions of the book. Whatever
     the software, a row is read by its own columns; what they leave open widens its band and is listed as a
-    cause. Rows that cannot be predicted are listed with the reason. For comparison, a bare roofline and one
-    constant (an MFU, a share) for each chip and type, fitted to the book's own rows, predict the same rows.
-    --explain shows how the error and the band of each printed row are computed; --json has all rows.
+    cause. Rows that cannot be right as they were read, such as one faster than the roofline, are predicted
+    too and listed as findings; rows that cannot be predicted are listed with the reason. For comparison, a
+    bare roofline and one constant (an MFU, a share) for each chip and type, fitted to the book's own rows,
+    predict the same rows. --explain shows how the error and the band of each printed row are computed; --json
+    has all rows.
     """
     report = evidence.score(reading.file(table))
     beside = baselines.compared(report)
     simpler = [{name: errors.values for name, errors in one.items()} for one in beside]
     shown = _shown(report)
-    tables = (*_rows(report, shown), *_tables(report), *_beside(beside), *_refused(report))
+    tables = (
+        *_rows(report, shown),
+        *_tables(report),
+        *_beside(beside),
+        *_listed("Findings in rows that are predicted", "finding", report.findings),
+        *_listed("Refused", "reason", report.refused),
+    )
     return Answer(
         summary=str(report),
         tables=tables,
@@ -145,10 +153,11 @@ def _beside(found: Iterable[Mapping[str, Summary]]) -> Iterator[TextTable]:
         )
 
 
-def _refused(report: ScoreReport) -> Iterator[TextTable]:
-    refused = tuple((why, f"{len(ids):,}", ", ".join(ids[:MOST_IDS])) for why, ids in report.refused.items())
-    if refused:
-        yield TextTable("Refused", ("reason", "rows", "the first of them"), refused, words=(0, 2))
+def _listed(title: str, what: str, ids: Mapping[str, list[str]]) -> Iterator[TextTable]:
+    """The rows of each finding, or of each reason to refuse them."""
+    rows = tuple((why, f"{len(found):,}", ", ".join(found[:MOST_IDS])) for why, found in ids.items())
+    if rows:
+        yield TextTable(title, (what, "rows", "the first of them"), rows, words=(0, 2))
 
 
 def _row(group: RowGroup) -> tuple[str, ...]:

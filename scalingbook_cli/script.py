@@ -18,10 +18,13 @@ from scalingbook_cli import (
     conform,
     explain,
     grade,
+    inspection,
+    launch,
     mcp_server,
     measure,
     model,
     plan,
+    profiling,
     roofline,
     score,
     serve,
@@ -38,6 +41,8 @@ Examples:
   scalingbook collective all-gather 2GiB v5p:4x4x8
   scalingbook collective all-reduce 16M h100:1024 --mesh X=8,Y=128 --over X --json
   scalingbook plan llama-3.1-405b h100:16384 --batch 16Mi
+  scalingbook inspect train.py:step --slice v5p:4x4x4 --max-exposed 10%
+  scalingbook profile logs/
   scalingbook serve llama-3-70b v5e:4x4 --prompt 8192 --weights int8 --kv int8 --itl 50ms
 """
 
@@ -57,7 +62,8 @@ def scalingbook(ctx: click.Context) -> None:
     accelerator type, v5p-128) or a number of GPUs (h100:1024, 8xH100). Rates are documented peaks unless a
     command says otherwise.
 
-    Exit codes: 0 answered, 1 impossible (the reasons are printed), 2 bad input.
+    Exit codes: 0 answered, 1 impossible (the reasons are printed), 2 bad input, 3 a limit is exceeded
+    (inspect and profile).
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -69,6 +75,9 @@ for module in (
     collective,
     plan,
     serve,
+    inspection,
+    profiling,
+    launch,
     measure,
     score,
     conform,

@@ -1,13 +1,13 @@
 """The command `scalingbook serve`: layouts to serve a model, their latency, and cost per million tokens."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any
 
 import click
 
-from scalingbook_cli import parameter_types, serve_tables, shared
+from scalingbook_cli import launch_tables, parameter_types, serve_tables, shared
 from scalingbook_cli.answer import Answer, TextTable, answer_command
 from scalingbook_cli.parameter_types import layout_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
@@ -17,14 +17,17 @@ from scalingbook_lib.calibrated import bands
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.inference import PEAK, POLICIES, Layout, Serving, ServingEfficiency
 from scalingbook_lib.inference import serve as steady
-from scalingbook_lib.machines import Chip, Machine
+from scalingbook_lib.launch import emit as launch_commands
+from scalingbook_lib.launch.vllm import default_batched_tokens
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.quantization import serving_types
+from scalingbook_lib.models.quantized import named_format
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import sizes
-from scalingbook_lib.units import BF16, DType, GiB, count, rounded, si
+from scalingbook_lib.units import BF16, FP8, DType, count, rounded, si
 
 
 @click.command(
@@ -107,6 +110,11 @@ from scalingbook_lib.units import BF16, DType, GiB, count, rounded, si
     "peak, calibrated, or a record of `measure`.",
 )
 @layout_options
+@click.option(
+    "--emit",
+    type=click.Choice(tuple(launch_commands.SERVING)),
+    help="Search the layouts that this server can express, and print its launch command.",
+)
 @parameter_types.expert_skew_option
 @click.option(
     "--usd-per-hour",
@@ -122,6 +130,7 @@ def command(
     itl_s: float | None,
     ttft_s: float | None,
     keep: int,
+    emit: str | None,
     progress: bool,
     **options: Any,
 ) -> Answer:
@@ -132,36 +141,45 @@ def command(
     whole layout. The machine holds replicas of the model, each on tp · cp · pp chips. If no layout is
     possible, the command prints the reasons, and the exit code is 1.
     """
-    asked = ServeRequest(**{f.name: options.pop(f.name) for f in fields(ServeRequest)})
+    asked = ServeRequest.of(options)
+    question = {f.name for f in fields(ServeRequest)}
+    options = {name: value for name, value in options.items() if name not in question}
+    fixed = asked.with_stored(written_fields(options, asked.machine.chip))
+    name = parameter_types.checkpoint(click.get_current_context(), asked.model)
+    if emit:
+        fixed = _expressed(emit, fixed)
     if not as_written:
         with Progress(_progress_text, always=progress) as watch:
-            found = asked.front(
-                asked.with_stored(written_fields(options, asked.machine.chip)),
-                ttft_s=ttft_s,
-                itl_s=itl_s,
-                watch=watch,
-            )
-        return asked.best(found, keep)
+            found = asked.front(fixed, ttft_s=ttft_s, itl_s=itl_s, watch=watch)
+        return asked.emitted(found, keep, emit, name) if emit else asked.best(found, keep)
     if itl_s or ttft_s:
         raise ValueError("--itl and --ttft choose among layouts, and --as-written gives one; leave them out")
-    return asked.one(Layout(**asked.with_stored(written_fields(options, asked.machine.chip))))
+    layout = Layout(**fixed)
+    return asked.written(layout, emit, name) if emit else asked.one(layout)
 
 
 def _progress_text(done: int, of: int) -> str:
     return f"{done:,} of {of:,} layouts searched" if of else f"{done:,} layouts found"
 
 
+def _with_command(answer: Answer, command: launch_commands.Emission) -> Answer:
+    """The answer with a launch command before its tables."""
+    return replace(
+        answer,
+        tables=(*launch_tables.emitted(command), *answer.tables),
+        values={**answer.values, **launch_tables.emitted_values(command)},
+    )
+
+
+def _expressed(launcher: str, fixed: dict[str, Any]) -> dict[str, Any]:
+    """The fields, and those that every command of a server has; fp8 weights are multiplied in fp8."""
+    found = launch_commands.SERVING[launcher].SEARCHED | fixed
+    if found.get("weights") is FP8:
+        return {"compute": FP8, "outer": BF16} | found
+    return found
+
+
 DEFAULT_RESERVE = 0.1
-LARGE_MEMORY_BYTES = 70 * GiB
-"""The memory from which vLLM uses larger steps, except on A100."""
-
-
-def default_batched_tokens(chip: Chip) -> int:
-    """vLLM's default limit of batched tokens for an API server: 8,192 on chips with large memory, else 2,048.
-
-    Source: vLLM 0.11, vllm/engine/arg_utils.py.
-    """
-    return 8192 if chip.hbm_bytes >= LARGE_MEMORY_BYTES and not chip.name.startswith("A100") else 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +204,13 @@ class ServeRequest:
     usd_per_hour: float | None
     efficiency: str | DeviceBenchmark
     expert_skew: float | None
+    weights_written: bool = False
+
+    @classmethod
+    def of(cls, typed: Mapping[str, Any]) -> "ServeRequest":
+        """The question from all typed options; those of the layout are left out."""
+        names = [f.name for f in fields(cls) if f.name != "weights_written"]
+        return cls(**{name: typed[name] for name in names}, weights_written=typed.get("weights") is not None)
 
     def __post_init__(self) -> None:
         if self.reserve is not None and self.gpu_memory_utilization is not None:
@@ -222,24 +247,16 @@ class ServeRequest:
         """The prompt tokens that are in the prefix cache; the last token is always processed."""
         return min(round(self.prefix_cache_hit * self.P), self.P - 1)
 
-    def drafting_on(self, layout: Layout | None = None) -> inference.Drafting:
-        """Speculative decoding as asked for; the cost of a draft model is that of its decode step."""
+    @property
+    def drafting(self) -> inference.Drafting:
+        """Speculative decoding as asked for, by a draft model or by a head of one layer."""
         if self.draft_tokens is None or self.acceptance_length is None:
             return inference.PLAIN
-        cost = 1 / self.model.L  # a head of one layer
-        if self.draft_model:
-            context = self.P + self.G / 2
-            spread = layout or Layout(tp=self.machine.chips)
-            draft = replace(spread, ep=1, kv_batch=1, kv_sequence=1, rows=1, attention_dp=1)
-            times = [
-                inference.decode(
-                    model, self.machine, on, batch=1, S=context, efficiency=self.efficiency_for(on.compute)
-                ).total_s
-                for model, on in ((self.draft_model, draft), (self.model, spread))
-            ]
-            cost = times[0] / times[1]
         return inference.Drafting(
-            tokens=self.draft_tokens, acceptance_length=self.acceptance_length, cost=cost
+            tokens=self.draft_tokens,
+            acceptance_length=self.acceptance_length,
+            cost=0.0 if self.draft_model else 1 / self.model.L,
+            model=self.draft_model,
         )
 
     def with_stored(self, written: dict[str, Any]) -> dict[str, Any]:
@@ -283,7 +300,19 @@ class ServeRequest:
             "usd_as_of": self.price.as_of,
             "efficiency": str(self.efficiency),
             "band_factor": self.interval_factor,
+            "assumed": list(self.assumed),
         }
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the name of the checkpoint tells, and no file or option."""
+        kind = named_format(self.model.quantization)
+        if not kind or self.weights_written:
+            return ()
+        return (
+            f"The weights of {self.model.name} are stored in {kind}, as the name of the checkpoint says, but "
+            "for the embedding and the unembedding; --weights names another type.",
+        )
 
     @property
     def price(self) -> ChipPrice:
@@ -305,10 +334,10 @@ class ServeRequest:
             values = {"feasible": False, "reasons": [str(held)], "layout": shared.way_values(layout)}
             return Answer(summary=f"{layout}: {held}", values=self.values | values, refused=True)
         batch = self.batch or min(most, self.max_num_seqs or most)
-        served = self._steady(layout, batch, self.policy or POLICIES[0])
+        served = self.steady(layout, batch, self.policy or POLICIES[0])
         return self._answer(served, (), {}, ())
 
-    def _steady(self, layout: Layout, batch: int, policy: str) -> Serving:
+    def steady(self, layout: Layout, batch: int, policy: str) -> Serving:
         """The steady state of a layout with that many sequences."""
         return steady(
             self.model,
@@ -318,7 +347,7 @@ class ServeRequest:
             G=self.G,
             chunk=self.step_tokens,
             cached=self.cached,
-            drafting=self.drafting_on(layout),
+            drafting=self.drafting,
             batch=batch,
             policy=policy,
             efficiency=self.efficiency_for(layout.compute),
@@ -340,7 +369,7 @@ class ServeRequest:
             G=self.G,
             chunk=self.step_tokens,
             cached=self.cached,
-            drafting=self.drafting_on(),
+            drafting=self.drafting,
             fixed=fixed,
             ttft_s=ttft_s,
             itl_s=itl_s,
@@ -370,6 +399,52 @@ class ServeRequest:
             return Answer(summary=refusal, values=self.values | told | values, details=details, refused=True)
         return self._answer(found.best.serving, (serve_tables.front(found, keep),), values, details)
 
+    def emitted(self, found: Front, keep: int, launcher: str, name: str) -> Answer:
+        """The cheapest option that a server can express, with its launch command."""
+        refused = None
+        for point in sorted(found.points, key=lambda p: p.cost):
+            one = point.serving
+            try:
+                command = self._launched(launcher, point.layout, int(one.slots), one.policy, name)
+            except ValueError as error:
+                refused = refused or error
+                continue
+            values = {"search": serve_tables.front_values(found)}
+            details = shared.search_lines(found.searched, found.rejected)
+            answer = self._answer(one, (serve_tables.front(found, keep),), values, details)
+            return _with_command(answer, command)
+        if refused:
+            raise refused
+        return self.best(found, keep)
+
+    def written(self, layout: Layout, launcher: str, name: str) -> Answer:
+        """The answer for one layout, with the command that launches it."""
+        answer = self.one(layout)
+        if answer.refused:
+            return answer
+        most = inference.largest_batch(self.model, layout, self.machine, **self.memory_arguments)
+        slots = self.batch or min(most, self.max_num_seqs or most)
+        command = self._launched(launcher, layout, slots, self.policy or POLICIES[0], name)
+        return _with_command(answer, command)
+
+    def _launched(
+        self, launcher: str, layout: Layout, slots: int, policy: str, name: str
+    ) -> launch_commands.Emission:
+        """The launch command of a layout that serves so many sequences; a LaunchError says what it lacks."""
+        one = launch_commands.serving_launch(
+            launcher,
+            self.model,
+            self.machine,
+            layout,
+            sequences=slots,
+            S=self.memory_arguments["S"],
+            chunk=self.step_tokens,
+            policy=policy,
+            fraction=1 - self.free_share,
+            max_length=self.max_model_len,
+        )
+        return launch_commands.serving(one, name)
+
     def _answer(
         self,
         one: Serving,
@@ -377,7 +452,7 @@ class ServeRequest:
         values: dict[str, Any],
         details: tuple[str, ...],
     ) -> Answer:
-        peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, int(one.slots), one.policy)
+        peak = replace(self, efficiency=PEAK.name).steady(one.step.layout, int(one.slots), one.policy)
         held = inference.memory(
             self.model, one.step.layout, self.machine, batch=int(one.slots), **self.memory_arguments
         )
@@ -385,7 +460,11 @@ class ServeRequest:
         usd = None if price is None else one.usd_per_million(price)
         return Answer(
             summary="\n".join(self._summary_lines(one, held, usd)),
-            tables=(*listed, *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one))),
+            tables=(
+                *listed,
+                *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one)),
+                *shared.assumed_table(self.assumed),
+            ),
             values=self.values
             | {"feasible": True}
             | values
@@ -415,7 +494,7 @@ class ServeRequest:
         replicas = self.machine.chips // one.chips
         many = f"{replicas:,} replica{'s' * (replicas > 1)}"
         batch = f"batch size {count(int(one.slots))}"
-        yield f"Layout: {serve_tables.degrees(layout)}; {many} with {batch}; {dtypes}"
+        yield f"Layout: {layout.degrees}; {many} with {batch}; {dtypes}"
         itl = f"ITL {si(one.itl_s, 's')}{shared.band(one.itl_s, self.interval_factor, 's')}"
         cost = "" if usd is None else f", ${count(rounded(usd))} per 1M tokens"
         rate = si(replicas * one.tokens_per_s, "tokens/s")

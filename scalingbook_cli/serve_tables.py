@@ -6,21 +6,10 @@ from dataclasses import dataclass
 from scalingbook_cli import shared
 from scalingbook_cli.answer import DerivationLine, TextTable, fields_of, figure, name_value_table, product
 from scalingbook_cli.shared import sum_line
-from scalingbook_lib.inference import Layout, Serving, ServingMemory
+from scalingbook_lib.inference import Serving, ServingMemory
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Front, Option
 from scalingbook_lib.units import count, count_in_words, percent, rounded, si
-
-_DEGREES = {
-    "tp": "TP",
-    "rows": "rows",
-    "cp": "CP",
-    "pp": "PP",
-    "ep": "EP",
-    "attention_dp": "attention DP",
-    "kv_batch": "KV batch",
-    "kv_sequence": "KV sequence",
-}
 
 
 def front(found: Front, most: int) -> TextTable:
@@ -43,18 +32,10 @@ def evenly_spaced(n: int, most: int) -> list[int]:
     return sorted({round(i * (n - 1) / max(most - 1, 1)) for i in range(most)} | {n - 1})[-most:]
 
 
-def degrees(layout: Layout) -> str:
-    """The degrees of parallelism above 1, as in 'TP 8, attention DP 2'."""
-    told = [
-        f"{word} {getattr(layout, name):,}" for name, word in _DEGREES.items() if getattr(layout, name) > 1
-    ]
-    return ", ".join(told) or "one chip"
-
-
 def _line(p: Option) -> tuple[str, ...]:
     times = (si(p.ttft_s, "s"), si(p.itl_s, "s"))
     return (
-        degrees(p.layout),
+        p.layout.degrees,
         f"{p.copies:,}",
         count(p.sequences),
         p.serving.policy,

@@ -25,6 +25,12 @@ def rejected_values(found: Iterable[Rejected]) -> list[dict[str, object]]:
     return [{"kind": r.kind, "count": r.count, "nearest": r.why} for r in found]
 
 
+def assumed_table(sentences: Iterable[str]) -> tuple[TextTable, ...]:
+    """What an answer assumes, a sentence per row; no table without any."""
+    rows = tuple((sentence,) for sentence in sentences)
+    return (TextTable("Assumed", ("",), rows, words=(0,)),) if rows else ()
+
+
 def times(title: str, terms: Mapping[str, float], total_s: float, *more: tuple[str, str]) -> TextTable:
     """A table of a step's time by term with the share of each, and further rows."""
     rows = [(name, si(seconds, "s"), percent(seconds / total_s)) for name, seconds in terms.items()]

@@ -9,7 +9,7 @@ from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import inference, training
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, Summary, signed
-from tools import cost_report, fitted_constants, training_compared
+from tools import cost_report, fitted_constants, plan_regrets, training_compared
 from tools.published import Cells, Page, Records, error_and_coverage, share
 from tools.reference import own_rows
 from tools.scatter import Group, Scatter
@@ -211,6 +211,7 @@ def numbers() -> dict[str, str]:
         **_quoted(),
         **_bands(),
         **cost_report.page_values(),
+        **plan_regrets.page_values(),
         **own_rows.memory(),
         **own_rows.served(),
     }
@@ -224,6 +225,7 @@ PAGE = Page(
         "classes": _classes,
         "peers": _beside_peers,
         "gpu_hours": cost_report.rows,
+        "regrets": plan_regrets.worst,
         "own": own_rows.rows,
         "refused": _refused,
     },

@@ -16,7 +16,11 @@ from tools.environment import PACKAGES, ROOT
 
 LIBRARY = ROOT / "scalingbook_lib"
 # What the site's pages need: only the standard library is available there.
-BOOK = "scalingbook_book/__init__.py"
+BOOK = (
+    "scalingbook_book/__init__.py",
+    "scalingbook_book/inspection_page.py",
+    "scalingbook_book/profile_timeline.py",
+)
 CORE = ("scalingbook_lib", "scalingbook_book/chapters", "scalingbook_book/reader")
 EPOCH = (2020, 1, 1, 0, 0, 0)
 
@@ -24,7 +28,7 @@ EPOCH = (2020, 1, 1, 0, 0, 0)
 def core() -> dict[str, bytes]:
     """Return the files of the library that need only the standard library, by path in a wheel."""
     files = {name: content for folder in CORE for name, content in _below(ROOT / folder, folder).items()}
-    return files | {BOOK: (ROOT / BOOK).read_bytes()}
+    return files | {name: (ROOT / name).read_bytes() for name in BOOK}
 
 
 def workbench() -> dict[str, bytes]:

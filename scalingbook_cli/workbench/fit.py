@@ -99,7 +99,7 @@ def asked_of(setup: WorkbenchSetup, command: str) -> tuple[Any, dict[str, Any]]:
             return plan.PlanRequest.read(**{name: typed[name] for name in TYPED}, fixed=fixed), fixed
         except click.ClickException as error:  # the batch, which is read with the sequence length
             raise of_field(error, command) from error
-    return serve.ServeRequest(**{f.name: typed[f.name] for f in fields(serve.ServeRequest)}), fixed
+    return serve.ServeRequest.of(typed), fixed
 
 
 def _rejected(asked: Request, fixed: dict[str, Any]) -> tuple[Rejected, ...]:

@@ -104,7 +104,7 @@ def _serving(setup: WorkbenchSetup, what: str) -> Search:
     fixed = written_fields(
         {f.name: typed[f.name] for f in fields(inference.Layout) if f.name in typed}, typed["machine"].chip
     )
-    now = serve.ServeRequest(**{f.name: typed[f.name] for f in fields(serve.ServeRequest)})
+    now = serve.ServeRequest.of(typed)
     itl_s = typed["itl_s"]
 
     def search(factor: float) -> tuple[Way, Cost]:

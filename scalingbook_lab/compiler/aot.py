@@ -207,7 +207,7 @@ def compile(
         fn = sharding.local(fn, *args, out=out, on=on)
     shardings = {} if local else sharding.results(out, on)
     jitted = jax.jit(fn, donate_argnums=tuple(donate), **shardings)
-    compiled = _compile(jitted, structs, options, abroad=slice_ is not None)
+    compiled = compile_jitted(jitted, structs, options, abroad=slice_ is not None)
     if slice_:
         slices.check_target(compiled, on, slice_.name)
     usage = memory.memory(compiled, slice_.hbm_bytes if slice_ else None)
@@ -233,8 +233,11 @@ def _target(topology: str | None, mesh: Any, args: Any) -> tuple[slices.Topology
     return slice_, mesh_for(topology, sizes)
 
 
-def _compile(jitted: Any, structs: Any, options: Mapping[str, Any] | None, *, abroad: bool) -> Any:
-    """Return the compiled function; XLA's out-of-memory error is raised as DoesNotFit."""
+def compile_jitted(jitted: Any, structs: Any, options: Mapping[str, Any] | None, *, abroad: bool) -> Any:
+    """Return a compiled function; XLA's out-of-memory error is raised as DoesNotFit.
+
+    `abroad` means that it is compiled for devices that are not this machine's.
+    """
     precision = jax.config.jax_default_matmul_precision
     # the precision that `devices.simulate` sets is meant for this machine's real devices, not for a slice
     ignored = abroad and precision == devices.EXACT and jax.devices()[0].platform != "cpu"

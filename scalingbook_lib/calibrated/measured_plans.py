@@ -1,8 +1,9 @@
 """The plans of published training runs: their degrees, and which of them are runs of a similar shape.
 
 `tools.measured_plans` records them from the published runs, so that a search knows which plans were ever
-measured. Runs are of a similar shape if both models are dense or both have experts, parameters differ by at
-most a factor of 3, chips by 4, and the sequence length by 2. Chapter: Training Llama 3.
+measured. Runs are of a similar shape if both models are dense or both have experts, both train all weights or
+both have frozen weights beside adapters, parameters differ by at most a factor of 3, chips by 4, and the
+sequence length by 2. Chapter: Training Llama 3.
 """
 
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from typing import Any
 from scalingbook_lib.calibrated import records
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan
+from scalingbook_lib.training.plan import WAYS
 from scalingbook_lib.units import Result, count, percent
 
 DEGREES = ("tp", "cp", "pp", "ep")
@@ -22,22 +24,27 @@ PARAMS_WITHIN, CHIPS_WITHIN, LENGTHS_WITHIN = 3.0, 4.0, 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a run trains, on how many chips, at which sequence length."""
+    """What a run trains, on how many chips, at which sequence length.
+
+    `frozen` weights are not trained, as beside the adapters of LoRA.
+    """
 
     params: int
     experts: bool
     chips: int
     T: int
+    frozen: bool = False
 
     @classmethod
-    def of(cls, model: Transformer, chips: int, T: int) -> "Shape":
+    def of(cls, model: Transformer, chips: int, T: int, frozen: bool = False) -> "Shape":
         """The shape of a question."""
-        return cls(params=model.params, experts=model.experts is not None, chips=chips, T=T)
+        return cls(params=model.params, experts=model.experts is not None, chips=chips, T=T, frozen=frozen)
 
     def similar(self, other: "Shape") -> bool:
         """Whether two shapes are alike enough for the degrees of one to say something about the other."""
         return (
             self.experts == other.experts
+            and self.frozen == other.frozen
             and _within(self.params, other.params, PARAMS_WITHIN)
             and _within(self.chips, other.chips, CHIPS_WITHIN)
             and _within(self.T, other.T, LENGTHS_WITHIN)
@@ -73,8 +80,7 @@ class MeasuredPlan(Result):
     @property
     def degrees(self) -> str:
         """The degrees of parallelism above 1, as in 'TP 8, PP 16'."""
-        names = {"tp": "TP", "cp": "CP", "pp": "PP", "ep": "EP"}
-        told = (f"{names[name]} {self.degree(name)}" for name in DEGREES if self.degree(name) > 1)
+        told = (f"{WAYS[name]} {self.degree(name)}" for name in DEGREES if self.degree(name) > 1)
         return ", ".join(told) or "FSDP"
 
     def __str__(self) -> str:
@@ -119,13 +125,17 @@ def ranges(shape: Shape, among: Iterable[MeasuredPlan] | None = None) -> Measure
 
 
 def nearest(shape: Shape, plan: Plan, chip: str = "") -> MeasuredPlan:
-    """The published plan that is closest in shape, then in its degrees; of equals, that on the same chip."""
+    """The published plan that is closest in shape, then in its degrees; of equals, that on the same chip.
+
+    It trains all weights if the shape does, or adapters beside frozen weights: a step of the two differs by
+    a third of its matmuls and by the optimizer's state.
+    """
 
     def distance(one: MeasuredPlan) -> tuple[float, bool, str]:
         degrees = sum(log2(getattr(plan, name) / one.degree(name)) ** 2 for name in DEGREES)
         return (2 * shape.distance(one.shape) + degrees, one.chip != chip, one.id)
 
-    return min(measured_plans(), key=distance)
+    return min((one for one in measured_plans() if one.shape.frozen == shape.frozen), key=distance)
 
 
 def _within(a: float, b: float, factor: float) -> bool:

@@ -59,9 +59,9 @@ class Pessimistic:
     measured: MeasuredRanges
 
     @classmethod
-    def of(cls, model: Transformer, chips: int, T: int) -> "Pessimistic":
-        """The objective for a question; `chips` are those of all pods."""
-        return cls(plan_spread(model.experts is not None), ranges(Shape.of(model, chips, T)))
+    def of(cls, model: Transformer, chips: int, T: int, frozen: bool = False) -> "Pessimistic":
+        """The objective for a question; `chips` are those of all pods, `frozen` weights are not trained."""
+        return cls(plan_spread(model.experts is not None), ranges(Shape.of(model, chips, T, frozen)))
 
     def __call__(self, step: TrainingStep) -> float:
         """What plans are ranked by: P80, more for unusual degrees and for each kind of parallelism."""

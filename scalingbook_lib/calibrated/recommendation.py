@@ -23,7 +23,7 @@ from scalingbook_lib.units import Result, percent, si
 TYPES = ("weights", "compute", "activations", "gradients", "reduced", "moments", "master")
 
 
-NODE_LIMITED = {"DeepSeek-V3": 4, "DeepSeek-R1": 4}
+NODE_LIMITED = {"DeepSeek-V3": 4, "DeepSeek-R1": 4, "DeepSeek-V3.2": 4}
 """The domains among which a model's router chooses a token's experts (arXiv 2412.19437, section 2.1.2)."""
 
 
@@ -135,7 +135,7 @@ def recommend(
     expected step time.
     """
     margin = memory_margin(machine.chip)
-    rule = Pessimistic.of(model, machine.chips * pods, T)
+    rule = Pessimistic.of(model, machine.chips * pods, T, bool((fixed or {}).get("frozen")))
     objective: Objective = rule if pessimistic else step_time
     asked = margin.headroom if headroom is None else headroom
 
@@ -167,7 +167,7 @@ def recommend(
 def published(model: Transformer, machine: Machine, found: TrainingStep) -> Published:
     """The nearest published plan to the plan of a step, with its own step for the same question."""
     plan = found.plan
-    one = nearest(Shape.of(model, plan.chips, found.T), plan, machine.chip.name)
+    one = nearest(Shape.of(model, plan.chips, found.T, plan.frozen), plan, machine.chip.name)
     types = {name: getattr(plan, name) for name in TYPES}
     software: dict[str, Any] = {name: getattr(plan, name) for name in ("collective_matmul", "logit_bytes")}
     theirs = replace(one.on(machine.chips, plan.dcn), **types, **software)

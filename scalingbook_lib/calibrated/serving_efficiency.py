@@ -48,7 +48,7 @@ def efficiency(
         memory=_soft_limited(values["memory"] / slow),
         apart=values["apart"],
         torus=values["torus"],
-        domain=values["hosted" if chip.links == 1 else "domain"],
+        domain=values["hosted" if chip.joined == "PCIe" else "domain"],
         network=values["network"],
         overlap=1 - values["exposed"] if chip.torus else 0.0,
         dequantize_s=2 * values["dequantize"] / vector if vector else 0.0,

@@ -4,7 +4,7 @@
 `memory` and `largest_batch` what fits; `decode`, `prefill` and `mixed` how long a step takes, term by term;
 `case(...).step_s` its seconds alone, for simulators and searches; `ServingEfficiency` what real chips reach.
 `batch` is sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
-`serve` is the steady state; `transfer`, `pools` and `prefix` what moving keys and values costs;
+`serve` is the steady state; `transfer`, `pools`, `prefix` and `load` what moving keys and values costs;
 `speculative` is speculative decoding, `diffusion` a block in a few passes. The closed forms are in
 `scalingbook_lib.rules`.
 Chapters: Inference, Serving Llama 3, Other architectures.
@@ -27,6 +27,7 @@ from scalingbook_lib.inference.queueing import little, static_waste
 from scalingbook_lib.inference.serve import PLAIN, POLICIES, Drafting, Serving, serve
 from scalingbook_lib.inference.speculative import Speculation, best_draft, speculative
 from scalingbook_lib.inference.step import InferenceStep, decode, mixed, prefill
+from scalingbook_lib.inference.tiers import Tier, TierLoad, load
 from scalingbook_lib.inference.traffic import ServingCollective
 
 __all__ = [
@@ -49,6 +50,8 @@ __all__ = [
     "ServingEfficiency",
     "ServingMemory",
     "Speculation",
+    "Tier",
+    "TierLoad",
     "best_draft",
     "by_type",
     "case",
@@ -57,6 +60,7 @@ __all__ = [
     "diffusion",
     "largest_batch",
     "little",
+    "load",
     "memory",
     "mixed",
     "pools",

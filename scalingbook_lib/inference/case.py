@@ -44,8 +44,8 @@ class ServingCase:
         self.shape = shape(model, layout)
         if machine.chips % layout.chips:
             raise LayoutError(
-                f"{layout.chips} chips of a copy do not divide the {machine.chips:,} of {machine.name}: "
-                "let tp · cp · pp be a divisor"
+                f"the {layout.chips} chips of a replica do not divide the {machine.chips:,} chips of "
+                f"{machine.name}: choose tp · cp · pp as a divisor"
             )
         self.model, self.machine, self.layout, self.efficiency = model, machine, layout, efficiency
         self.traffic = rows(self.shape, machine, efficiency)

@@ -36,6 +36,7 @@ class AttentionCost:
     """Attention of layers that attend alike: seconds for each pair and each cached token."""
 
     window: float
+    by_head: bool
     pair_s: float  # decoding: scores and weighted values of one query and one key
     token_s: float  # decoding: reading one token's keys and values
     prompt_pair_s: float
@@ -150,6 +151,7 @@ def _kinds(s: ServingShape, flop_s: float, element_s: float) -> tuple[AttentionC
     return tuple(
         AttentionCost(
             window=kind.window,
+            by_head=kind.by_head,
             pair_s=kind.flops * flop_s / tokens,
             token_s=kind.elements * element_s / tokens,
             prompt_pair_s=kind.prompt_flops * ring,

@@ -16,8 +16,8 @@ WAYS = {  # the degrees of parallelism by field, as they are printed
     "pp": "PP",
     "ep": "EP",
     "attention_dp": "attention DP",
-    "kv_batch": "KV cache over sequences",
-    "kv_sequence": "KV cache over tokens",
+    "kv_batch": "KV batch",
+    "kv_sequence": "KV sequence",
 }
 
 
@@ -156,9 +156,14 @@ class Layout(Result):
         # what is not quantized is not computed in the narrow type either
         return self.activations if part == "unembedding" and self.outer else self.compute
 
+    @property
+    def degrees(self) -> str:
+        """The degrees of parallelism above 1, as in 'TP 8, attention DP 2'."""
+        ways = [f"{word} {getattr(self, name):,}" for name, word in WAYS.items() if getattr(self, name) > 1]
+        return ", ".join(ways) or "one device"
+
     def __str__(self) -> str:
-        ways = [f"{word} {getattr(self, name)}" for name, word in WAYS.items() if getattr(self, name) > 1]
         return (
-            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one device'}; "
+            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {self.degrees}; "
             f"weights {self.weights}, KV cache {self.kv}, compute {self.compute}"
         )

@@ -130,7 +130,7 @@ def _cache_by_batch(s: ServingShape, S: float) -> Callable[[int], float]:
     o, most = s.layout, s.longest
     cp, dp, ways = o.cp, o.attention_dp, o.kv_batch
     # A window keeps its last tokens alone; `elements` counts heads that are copied.
-    each = sum(kind.elements * min(S, kind.window) for kind in s.kinds) * o.kv.bytes / o.kv_sequence
+    each = sum(kind.elements * min(S, kind.kept) for kind in s.kinds) * o.kv.bytes / o.kv_sequence
     state = s.state * STATE_BYTES  # of a sequence, however long it is
 
     def held(B: int) -> float:

@@ -86,5 +86,5 @@ def prefix(
 def _host_rate(machine: Machine) -> float:
     rate = machine.chip.host_bytes_per_s or machine.chip.pcie_bytes_per_s
     if not rate:
-        raise ValueError(f"nobody says how fast {machine.chip.name} reaches its host; give bytes_per_s=...")
+        raise ValueError(f"the catalog has no host bandwidth for {machine.chip.name}; give bytes_per_s=...")
     return rate

@@ -8,7 +8,7 @@ With speculative decoding, a step verifies several drafted tokens and accepts a 
 Chapter: Inference.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from scalingbook_lib.inference.case import ServingCase, case
@@ -30,24 +30,53 @@ class Drafting(Result):
 
     `acceptance_length` is the mean number of tokens that a step yields per sequence, including the model's
     own token: 1 if nothing is accepted, `tokens` + 1 if everything is. `cost` is the time of one drafted
-    token over that of a plain decode step: of a draft model, or about 1/L for a head of one layer (MTP,
-    EAGLE).
+    token over that of a plain decode step, about 1/L for a head of one layer (MTP, EAGLE). A draft `model`
+    has no `cost`: its decode step is priced for the batch and the context of each layout, on the chips of
+    one stage. Its memory and its own prefill are not counted.
 
-    Raises a ValueError if the acceptance length is impossible.
+    Raises a ValueError if the acceptance length is impossible, or for a draft model with a cost.
     """
 
     line = "tokens", "acceptance_length", "cost"
     tokens: int = 0
     acceptance_length: float = 1.0
     cost: float = 0.0
+    model: Transformer | None = None
 
     def __post_init__(self) -> None:
+        if self.model and self.cost:
+            raise ValueError(
+                f"a cost of {self.cost:g} and the draft model {self.model.name}: a draft model costs as much "
+                "as its own decode step; write one of the two"
+            )
         if self.tokens < 0 or self.cost < 0 or not 1 <= self.acceptance_length <= self.tokens + 1:
             raise ValueError(
                 f"{self.tokens} drafted tokens with an acceptance length of {self.acceptance_length:g} and a "
                 f"cost of {self.cost:g}: write an acceptance length from 1 to {self.tokens + 1}, and a cost "
                 "of at least 0"
             )
+
+    def layout(self, layout: Layout) -> Layout:
+        """How the draft model is spread beside a model in `layout`.
+
+        It runs on the chips of one stage, with as much of their tensor parallelism as its heads allow.
+        """
+        assert self.model
+        whole = {"rows": 1, "pp": 1, "ep": 1, "redundant_experts": 0, "attention_dp": 1}
+        fewer = (n for n in range(min(layout.tp, self.model.N), 0, -1) if layout.tp % n == 0)
+        cp = 1 if self.model.state_elements else layout.cp
+        return replace(layout, tp=next(fewer), cp=cp, kv_batch=1, kv_sequence=1, **whole)
+
+    def case(self, on: ServingCase) -> ServingCase:
+        """What drafts: the draft model on the same machine, or the model itself, of which it is a part."""
+        if self.model is None:
+            return on
+        return case(self.model, on.machine, self.layout(on.layout), on.efficiency)
+
+    @property
+    def drafts(self) -> float:
+        """The decode steps of what drafts (`case`) before each verification."""
+        return float(self.tokens) if self.model else self.tokens * self.cost
 
 
 PLAIN = Drafting()
@@ -144,9 +173,9 @@ def serve(
 def _verified(on: ServingCase, drafting: Drafting, *, batch: float, S: float) -> tuple[InferenceStep, float]:
     """A decode step that verifies the drafted tokens, and the time of the drafts before it."""
     step = stepped(on, batch=batch, S=S, T=drafting.tokens + 1)
-    if not drafting.tokens:
+    if not drafting.drafts:
         return step, 0.0
-    return step, drafting.tokens * drafting.cost * stepped(on, batch=batch, S=S).total_s
+    return step, drafting.drafts * stepped(drafting.case(on), batch=batch, S=S).total_s
 
 
 def _interleaved(

@@ -12,6 +12,7 @@ from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.models import LayerKind, Transformer
 from scalingbook_lib.models.arithmetic import entry_bytes, pointwise
 from scalingbook_lib.models.arithmetic.layers import up_projection
+from scalingbook_lib.models.arithmetic.memory import index_bytes
 from scalingbook_lib.steps.expert_load import busiest_over_mean
 from scalingbook_lib.steps.heads import BY_KV_HEAD, whole_heads
 from scalingbook_lib.units import DTYPES
@@ -49,6 +50,8 @@ class AttentionKind:
     """
 
     window: float  # tokens that one can attend to, itself included
+    kept: float  # tokens that the cache keeps
+    by_head: bool  # whether the chips of a group split the queries by heads
     elements: float  # decoding: of the cache, for one token; copies of heads counted
     flops: float  # decoding: for one pair of a query and a key
     prompt_elements: float  # of the cache, for one token of a prompt
@@ -156,11 +159,22 @@ def _shares(model: Transformer, layout: Layout) -> dict[str, float]:
 
 
 def _kinds(model: Transformer, layout: Layout) -> tuple[AttentionKind, ...]:
-    """Per pair: this chip's query heads; per token: its key-value heads, or the whole latent vector."""
+    """Per pair: this chip's query heads; per token: its key-value heads, or the whole latent vector.
+
+    An indexer scores every token, with all of its heads on each chip of a group, and attention meets the
+    tokens that it selects.
+    """
     there, here = layout.kv_heads, layout.group
+    indexed = (kind for kind in model.layer_kinds if kind.index)
+    return _attention(model, layout, there, here) + tuple(_index(kind, layout) for kind in indexed)
+
+
+def _attention(model: Transformer, layout: Layout, there: int, here: int) -> tuple[AttentionKind, ...]:
     return tuple(
         AttentionKind(
-            window=float(kind.window or inf),
+            window=float(kind.reach or inf),
+            kept=float(kind.window or inf),
+            by_head=True,
             elements=_elements(kind, layout) * whole_heads(kind.kv_heads, there),
             # queries meet the latent vectors themselves
             flops=_pair_flops(kind, absorbed=True) * whole_heads(kind.heads, there),
@@ -172,14 +186,38 @@ def _kinds(model: Transformer, layout: Layout) -> tuple[AttentionKind, ...]:
     )
 
 
+def _index(kind: LayerKind, layout: Layout) -> AttentionKind:
+    """The indexer of layers: one key per token, which the queries of all its heads meet."""
+    flops, elements = kind.layers * kind.index_flops / kind.every, _index_elements(kind, layout)
+    return AttentionKind(
+        window=float(kind.window or inf),
+        kept=float(kind.window or inf),
+        by_head=False,
+        elements=elements,
+        flops=flops,
+        prompt_elements=elements,
+        prompt_flops=flops,
+        expanded_flops=flops,
+    )
+
+
 def _pair_flops(kind: LayerKind, *, absorbed: bool) -> float:
     """FLOPs of a query and one token, in all layers of a kind; an entry of several tokens is met once."""
     return kind.layers * kind.pair_flops(absorbed=absorbed) / kind.every
 
 
 def _elements(kind: LayerKind, layout: Layout) -> float:
-    """Elements of the cache's type for one token, in all layers of a kind; scales are counted as elements."""
-    return kind.layers * entry_bytes(kind, layout.kv) / layout.kv.bytes / kind.every
+    """Elements of the cache's type for one token, in all layers of a kind; scales are counted as elements.
+
+    Those of an indexer's key are counted apart.
+    """
+    whole = kind.layers * entry_bytes(kind, layout.kv) / layout.kv.bytes / kind.every
+    return whole - _index_elements(kind, layout)
+
+
+def _index_elements(kind: LayerKind, layout: Layout) -> float:
+    """Elements of the keys of an indexer for one token, in all layers of a kind."""
+    return kind.layers * index_bytes(kind, layout.kv) / layout.kv.bytes / kind.every
 
 
 def _state(model: Transformer, layout: Layout) -> float:

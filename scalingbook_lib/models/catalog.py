@@ -1,15 +1,17 @@
 """The catalog of published models, and the reader of Hugging Face `config.json` files.
 
-An entry of `catalog.json` is a model in the fields of `Transformer`, as its published `config.json` has
-them, with the source it was read from. `from_hf` reads such a file, a text or a dict: every `model_type` has
-a reader that turns its fields into the book's letters, and refuses what it cannot count. Chapter:
-Transformers.
+An entry of `catalog.json` is a model in the fields of `Transformer`, as its published `config.json` has them,
+with the source it was read from. `further.json` holds the published files of models whose layers differ by
+more than a window, or that select cache entries; `find` knows them too. `from_hf` reads such a file, a text
+or a dict: every `model_type` has a reader that turns its fields into the book's letters, and refuses what it
+cannot count. Chapter: Transformers.
 """
 
 import json
 import pkgutil
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from os import PathLike
 from typing import Any
@@ -66,6 +68,9 @@ ALIASES = {
     "Mixtral 8x7B v0.1": "Mixtral 8x7B",
     "Mixtral 8x22B v0.1": "Mixtral 8x22B",
     "DeepSeek-V3.1": "DeepSeek-V3",
+    "DeepSeek-V3.1-Terminus": "DeepSeek-V3",
+    "DeepSeek-V3.2-Exp": "DeepSeek-V3.2",
+    "DeepSeek-V3.2-Speciale": "DeepSeek-V3.2",
     "DeepSeek-R1-Distill-Llama-8B": "Llama 3 8B",
     "DeepSeek-R1-Distill-Llama-70B": "Llama 3 70B",
     "DeepSeek-R1-Distill-Qwen-7B": "Qwen2.5 7B",
@@ -99,7 +104,7 @@ def find(name: str) -> Transformer:
     (13B, 1.3B).
     """
     if not isinstance(name, str):
-        raise ModelError("name", f"{printable(name)} is no text", "write a name, as in 'Llama 3 70B'")
+        raise ModelError("name", f"{printable(name)} is not a string", "write a name, as in 'Llama 3 70B'")
     bare = published_names.bare(name)
     if found := _named(name) or _named(bare):
         return found
@@ -111,7 +116,7 @@ def find(name: str) -> Transformer:
             "shapes alone",
             f"write {plain}, and {stored} as the type of its weights",
         )
-    # aliases of one model are told once
+    # one name for all aliases of a model
     close = get_close_matches(normalize_name(bare)[:80], _BY_KEY, 5, 0.4)
     known = list(dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in close))[:3] or [m.name for m in CATALOG]
     like = next(
@@ -122,6 +127,21 @@ def find(name: str) -> Transformer:
         f"{printable(name)} is not in the catalog",
         f"write {like}one of {', '.join(known)}, or give the model's config.json",
     )
+
+
+def find_as_stored(name: str) -> Transformer:
+    """As `find`; a checkpoint whose name says how its weights are stored has them in the usual formats.
+
+    'Qwen/Qwen3-8B-FP8' is Qwen3 8B with its matrices in fp8. `named_format` tells the type of such a model.
+    """
+    try:
+        return find(name)
+    except ModelError:
+        stored, plain = published_names.stored_type(name), published_names.without_stored_type(name)
+        found = _named(published_names.bare(plain)) if stored else None
+        if found is None:
+            raise
+        return replace(found, quantization=quantized.by_name(stored))
 
 
 def _named(name: str) -> Transformer | None:
@@ -233,3 +253,12 @@ def _name(config: dict[str, Any], kind: str) -> str:
         return kind
     last = path.rstrip("/").rsplit("/", 1)[-1].strip()
     return last if last.isprintable() and 0 < len(last) <= 60 else kind
+
+
+_FURTHER = json.loads(pkgutil.get_data(__package__ or "", "further.json") or b"")
+FURTHER = tuple(
+    replace(from_hf(entry["config"], name=entry["name"]), source=_FURTHER["source"])
+    for entry in _FURTHER["models"]
+)
+_NAMED |= {model.name: model for model in FURTHER}
+_BY_KEY = {normalize_name(model.name): model.name for model in FURTHER} | _BY_KEY

@@ -25,7 +25,9 @@ def read(config: object) -> dict[str, Any]:
     if not isinstance(config, Mapping):
         raise ModelError("config", f"{printable(config)} is no object", "give the whole config.json, in { }")
     if not all(isinstance(key, str) for key in config):
-        raise ModelError("config", "a field's name is no text", "give the config.json as it was published")
+        raise ModelError(
+            "config", "the name of a field is not a string", "give the config.json as it was published"
+        )
     return dict(config)
 
 

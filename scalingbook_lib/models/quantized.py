@@ -43,6 +43,28 @@ SKIPPED = "modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers
 OUTSIDE = ("lm_head", "head")
 
 
+BY_NAME = "by name"
+"""The method of a scheme that the name of a checkpoint tells, and no file."""
+NAMED_FORMATS = {
+    "fp8": FP8,
+    "nvfp4": NVFP4,
+    "mxfp4": MXFP4,
+    "int4": Format("int4", 4, (1, 128), 2.5),  # AWQ's groups, with an fp16 scale and a zero point
+    "int8": Format("int8", 8, (1, 0), 2),
+}
+"""The usual format of each type of `published_names.stored_type`."""
+
+
+def by_name(kind: str) -> Scheme:
+    """The usual scheme of checkpoints whose name says that their weights are stored in this type."""
+    return Scheme(BY_NAME, NAMED_FORMATS[kind], OUTSIDE)
+
+
+def named_format(scheme: Scheme | None) -> str:
+    """The type that the name of the checkpoint tells; "" where a file tells it or nothing is quantized."""
+    return scheme.default.name if scheme and scheme.method == BY_NAME and scheme.default else ""
+
+
 def base_dtype(f: Fields) -> str:
     """The type of what is not quantized: bf16 unless the file says another one."""
     name = f.value("dtype", "torch_dtype")
@@ -73,7 +95,7 @@ def scheme(f: Fields) -> Scheme | None:
 
 def not_counted(found: Scheme | None) -> tuple[str, ...]:
     """What is said of a method that is not in the table."""
-    if found is None or not found.method or found.method in METHODS:
+    if found is None or not found.method or found.method in METHODS or found.method == BY_NAME:
         return ()
     return (f"quantization by {found.method!r}: bytes are those of the base type",)
 

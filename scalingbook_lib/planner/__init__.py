@@ -3,8 +3,8 @@
 `plans` searches all legal plans; `sensitivity` searches again with faster links, memory or arithmetic; a
 `Comparison` sets two plans side by side, term by term. Every time is `training`'s or `inference`'s: nothing
 here has a formula of its own, and what prunes a search is a lower bound made of theirs. `serve` searches the
-ways to serve: a front of latency against cost. `posttraining` shares chips between those that write answers
-and those that train on them.
+ways to serve: a front of latency against cost. `posttraining` divides the chips of reinforcement learning
+between rollouts and training, and `rl_memory` adds up its models.
 
 Chapters: Training Llama 3, Serving Llama 3, RL post-training systems.
 
@@ -17,10 +17,11 @@ Chapters: Training Llama 3, Serving Llama 3, RL post-training systems.
 
 from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.front import Front, Option
-from scalingbook_lib.planner.loops import Loop, Split, Splits, loop
+from scalingbook_lib.planner.loops import GRPO, GRPO_WITHOUT_KL, PPO, Algorithm, Loop, Split, Splits, loop
 from scalingbook_lib.planner.posttraining import posttraining
 from scalingbook_lib.planner.ranking import Objective, Point, Ranked, Ranking, SpreadObjective, step_time
 from scalingbook_lib.planner.rejections import Rejected
+from scalingbook_lib.planner.rl_memory import RLMemory, rl_memory
 from scalingbook_lib.planner.search import plans
 from scalingbook_lib.planner.sensitivity import Change, Sensitivity, faster, sensitivity
 from scalingbook_lib.planner.serving import serve
@@ -28,6 +29,10 @@ from scalingbook_lib.planner.space import CANDIDATES
 
 __all__ = [
     "CANDIDATES",
+    "GRPO",
+    "GRPO_WITHOUT_KL",
+    "PPO",
+    "Algorithm",
     "Change",
     "Comparison",
     "Front",
@@ -35,6 +40,7 @@ __all__ = [
     "Objective",
     "Option",
     "Point",
+    "RLMemory",
     "Ranked",
     "Ranking",
     "Rejected",
@@ -46,6 +52,7 @@ __all__ = [
     "loop",
     "plans",
     "posttraining",
+    "rl_memory",
     "sensitivity",
     "serve",
     "step_time",

@@ -38,7 +38,7 @@ class Feasible:
         return sum(self.case.work(self.space.plan(remat=remat)).stored)
 
     def degrees(self, groups: list[Group]) -> Iterator[tuple[Group, list[int]]]:
-        """The FSDP degrees for which some plan is legal, of groups that differ in their microbatch."""
+        """Yield each group with the FSDP degrees for which some plan is feasible."""
         enough: list[int] = []
         for g in sorted(groups, key=lambda g: -g.microbatch):
             legal = self._degrees(g, enough)
@@ -69,7 +69,7 @@ class Feasible:
         return sorted(legal)
 
     def _miss(self, g: Group, fsdp: int, *, fits: bool) -> Infeasible | None:
-        """Why no plan of a spread is legal; None where one is. `fits`: it is known to fit."""
+        """Return why no plan of a spread is feasible, or None if one is. `fits`: it is known to fit."""
         shape, miss = g.mesh, None
         sharings = self.space.sharings(shape, fsdp)
         # some place of experts does; that is enough where each has a mesh
@@ -89,7 +89,7 @@ class Feasible:
             else:
                 return None
         copy, asked = shape.tp * shape.cp * fsdp, ", ".join(map(str, self.space.expert_degrees))
-        none = f"none of ep={asked} divides the {copy:,} chips of a stage's copy"
+        none = f"none of ep={asked} divides the {copy:,} chips that hold one replica of a stage"
         return miss or Infeasible("experts", copy, none)
 
     def sharings(self, g: Group, fsdp: int) -> list[Sharing]:

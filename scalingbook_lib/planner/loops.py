@@ -18,13 +18,44 @@ DESIGNS = (COLOCATED, ONE_STEP_OFF, ASYNCHRONOUS)
 
 
 @dataclass(frozen=True, slots=True)
+class Algorithm(Result):
+    """The models that an RL algorithm trains and holds, and its forward passes over every token.
+
+    All models are assumed to have the size of the policy.
+    """
+
+    name: str
+    trained: int  # models with gradients and optimizer state: the policy, and the critic of PPO
+    frozen: int  # models that only run forward: the reference policy, and the reward model if there is one
+    forward: int  # passes without a backward pass, each over prompt and response
+
+    def flops_per_token(self, params: float) -> float:
+        """2 P to generate, 2 P per forward pass, and 6 P per trained model."""
+        return (2 + 2 * self.forward + 6 * self.trained) * params
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.trained} trained, {self.frozen} frozen, {self.forward} forward passes"
+
+
+# forward passes: log-probabilities under the old policy and the reference policy, which the KL penalty needs
+GRPO = Algorithm("GRPO", trained=1, frozen=1, forward=2)
+GRPO_WITHOUT_KL = Algorithm("GRPO without KL penalty", trained=1, frozen=0, forward=1)
+# two more passes: the critic's values, and the reward model
+PPO = Algorithm("PPO", trained=2, frozen=2, forward=4)
+
+
+@dataclass(frozen=True, slots=True)
 class Loop(Result):
-    """The work of one step: responses of these lengths to prompts of P tokens, `scored` forward passes."""
+    """The work of one step: responses of these lengths to prompts of P tokens, and an algorithm.
+
+    `environment_s` are the seconds for which each response waits for its environment, such as tools or tests.
+    """
 
     answers: int
     P: int
     lengths: tuple[int, ...] = field(repr=False)
-    scored: int = 2  # forward passes for log-probabilities: old policy and reference policy
+    algorithm: Algorithm = GRPO
+    environment_s: float = 0.0
 
     @property
     def G(self) -> float:
@@ -37,19 +68,31 @@ class Loop(Result):
         return self.answers * (self.P + self.G)
 
     def __str__(self) -> str:
+        tools = f", each waiting {si(self.environment_s, 's')} for tools" if self.environment_s else ""
         return (
             f"{self.answers:,} responses of {count(round(self.G))} tokens on average, "
-            f"at most {max(self.lengths):,}, to prompts of {self.P:,}"
+            f"at most {max(self.lengths):,}, to prompts of {self.P:,}{tools}"
         )
 
 
 def loop(
-    answers: int, *, P: int, G: float, spread: float = 0.8, most: int = 2**20, scored: int = 2, seed: int = 0
+    answers: int,
+    *,
+    P: int,
+    G: float,
+    spread: float = 0.8,
+    most: int = 2**20,
+    algorithm: Algorithm = GRPO,
+    environment_s: float = 0.0,
+    seed: int = 0,
 ) -> Loop:
     """A step whose responses have lognormal lengths; `spread` is the standard deviation of the logarithm."""
-    if answers < 1 or P < 1 or scored < 0:
-        raise ValueError(f"{answers=}, {P=}, {scored=}: write at least one response and one prompt token")
-    return Loop(answers, P, tuple(sample_lengths(answers, G, spread, max_tokens=most, seed=seed)), scored)
+    if answers < 1 or P < 1:
+        raise ValueError(f"{answers=}, {P=}: write at least one response and one prompt token")
+    if not environment_s >= 0:
+        raise ValueError(f"{environment_s=}: write the seconds that a response waits for tools, 0 or more")
+    lengths = sample_lengths(answers, G, spread, max_tokens=most, seed=seed)
+    return Loop(answers, P, tuple(lengths), algorithm, environment_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +104,7 @@ class Split(Result):
     rollout_chips: int  # of all engines
     training_chips: int
     slots: int  # per engine
-    generate_s: float
+    generate_s: float  # environment time included
     score_s: float
     train_s: float
     weight_sync_s: float

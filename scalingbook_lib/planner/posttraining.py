@@ -17,7 +17,8 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import training_state
 from scalingbook_lib.planner.loops import ASYNCHRONOUS, COLOCATED, ONE_STEP_OFF, Loop, Split, Splits
 from scalingbook_lib.planner.search import plans
-from scalingbook_lib.serving.rollout import mean_context, refilled_tokens_per_s, rollout
+from scalingbook_lib.serving.agents import agent_rollout_s
+from scalingbook_lib.serving.rollout import refilled, rollout
 from scalingbook_lib.training import PEAK, TrainingEfficiency, TrainingStep
 
 
@@ -35,6 +36,7 @@ def posttraining(
 
     Training is timed by the best plan on the whole machine, and takes the same chip-seconds on a part of it.
     An engine is one model replica, sharded as `engine` says; new weights reach all engines at the same time.
+    Frozen models are assumed to be in host memory while the engines generate; `rl_memory` counts them.
     """
     T = round(asked.P + asked.G)
     learner = plans(model, machine, batch=asked.answers, T=T, efficiency=efficiency, keep=1).winner.step
@@ -75,7 +77,9 @@ class _Search:
 
     def _split(self, way: str, engines: int, learning: int) -> Iterator[Split]:
         chip, a = self.machine.chip, self.asked
-        state = training_state(self.model).total / learning / chip.hbm_bytes  # of one chip's memory
+        # of one chip's memory; the critic, if there is one, has as much state as the policy
+        trained = a.algorithm.trained * training_state(self.model).total
+        state = trained / learning / chip.hbm_bytes
         room = inference.largest_batch(
             self.model,
             self.engine,
@@ -94,7 +98,8 @@ class _Search:
             self.rejected.append(f"{way}: {what}")
             return
         generate_s, longest_s = self._generated(way, engines, slots)
-        train_s = self.learner.total_s * self.machine.chips / learning  # as many chip-seconds on fewer chips
+        # as many chip-seconds on fewer chips
+        policy_s = self.learner.total_s * self.machine.chips / learning
         yield Split(
             way=way,
             engines=engines,
@@ -102,8 +107,8 @@ class _Search:
             training_chips=learning,
             slots=slots,
             generate_s=generate_s,
-            score_s=train_s * a.scored / 3,  # forward is a third of forward and backward
-            train_s=train_s,
+            score_s=policy_s * a.algorithm.forward / 3,  # forward is a third of forward and backward
+            train_s=policy_s * a.algorithm.trained,
             weight_sync_s=weight_sync_s(self.model, self.machine, self.engine),
             longest_s=longest_s,
         )
@@ -113,17 +118,17 @@ class _Search:
         a = self.asked
         case = inference.case(self.model, self.machine, self.engine, self.serving)
         if way == ASYNCHRONOUS:
-            rate = engines * refilled_tokens_per_s(
-                case, a.lengths, P=a.P, slots=slots
-            )  # tokens/s of all engines
-            step_s = case.step_s(slots, slots * mean_context(a.lengths, a.P))
-            return sum(a.lengths) / rate, max(a.lengths) * step_s
+            filled = refilled(case, a.lengths, P=a.P, slots=slots, environment_s=a.environment_s)
+            rate = engines * filled.tokens_per_s  # of all engines
+            return sum(a.lengths) / rate, max(a.lengths) * filled.step_s + a.environment_s
         # round-robin, whatever the lengths
         dealt = (a.lengths[k::engines] for k in range(engines))
-        slowest = rollout(
-            case, max(dealt, key=max), P=a.P, slots=slots
-        )  # the engine with the longest response
-        return slowest.seconds, slowest.seconds
+        longest = max(dealt, key=max)  # of the engine with the longest response
+        if a.environment_s:
+            generate_s = agent_rollout_s(case, longest, P=a.P, slots=slots, environment_s=a.environment_s)
+        else:
+            generate_s = rollout(case, longest, P=a.P, slots=slots).seconds
+        return generate_s, generate_s
 
 
 def weight_sync_s(model: Transformer, machine: Machine, engine: Layout) -> float:

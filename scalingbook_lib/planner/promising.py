@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from scalingbook_lib.inference import Layout, ServingEfficiency, case
 from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.planner.bounds import Bound, bound
+from scalingbook_lib.planner.bounds import Bound, LeastTimes, bound
 from scalingbook_lib.planner.front import Option
 from scalingbook_lib.planner.watch import Watch
 from scalingbook_lib.planner.ways import Way, Ways, how_many, sizes, uncached
@@ -23,7 +23,7 @@ class Group(NamedTuple):
     """What bounds many ways: its `least` is kept, as they are asked for the same batches."""
 
     bound: Bound
-    least: Callable[[float, int, str], tuple[float, float]]
+    least: Callable[[float, int, str], LeastTimes]
 
 
 class Least(NamedTuple):
@@ -75,12 +75,7 @@ class Judge:
         return sizes(way.most) if self.batches is None else sorted(b for b in self.batches if b <= way.most)
 
     def _judge(self, way: Way, B: int) -> None:
-        how: dict[str, Any] = self.ways.asked | {
-            "policy": way.policy,
-            "efficiency": self.efficiency,
-            "cached": self.ways.cached,
-            "drafting": self.ways.drafting,
-        }
+        how = self.ways.asked | {"policy": way.policy, "efficiency": self.efficiency}
         s = steady(self.ways.model, way.machine, way.layout, batch=B, **how)
         # as `inference.price`, in whatever the price is in
         cost = way.price * s.chips / 3600 / s.tokens_per_s * 1e6
@@ -129,10 +124,10 @@ class Judge:
     def _least(self, way: Way, fewest: int, most: int, on: Group) -> Least:
         """Of a range of batches: none is faster than its fewest sequences, none cheaper than its most."""
         pp, policy = way.layout.pp, way.policy
-        itl_s, cost = on.least(fewest, pp, policy)
-        cheapest = cost if fewest == most else on.least(most, pp, policy)[1]
-        late = self.late(itl_s, on.bound.ttft_s(itl_s, policy)) if self.targets else 0.0
-        return Least(itl_s, way.price * cheapest, late)
+        first = on.least(fewest, pp, policy)
+        cheapest = first.cost if fewest == most else on.least(most, pp, policy).cost
+        late = self.late(first.itl_s, first.ttft_s) if self.targets else 0.0
+        return Least(first.itl_s, way.price * cheapest, late)
 
     def _may(self, least: Least) -> bool:
         """Whether one may be on the front; or where it is late, be the least late."""

@@ -22,7 +22,7 @@ TIE = 2e-9  # relative: closer times may have the same ten digits
 
 
 def step_time(step: TrainingStep) -> float:
-    """Seconds of the step: what a search minimizes unless it is told otherwise."""
+    """Return the seconds of the step, which a search minimizes by default."""
     return step.total_s
 
 
@@ -102,12 +102,14 @@ class Ranking(Result):
 
     @property
     def runner_up(self) -> Ranked:
-        """The best plan with another TP degree or other stages than the winner; else simply the second."""
+        """Return the best plan with another TP degree or number of stages, or else the second plan."""
         _ = self.winner  # where there is none, it says why
         if self.next_mesh:
             return self.next_mesh
         if len(self.best) < 2:
-            raise ValueError("one plan is legal, and there is no other to compare it with")
+            raise ValueError(
+                "the search found only one feasible plan, so there is no second one to compare it with"
+            )
         return self.best[1]
 
     @property

@@ -45,10 +45,10 @@ def serve(
     fields of `inference.Layout` their only value, as in `fixed=dict(weights=INT8, pp=1)`; `tried` gives the
     values to try for a field, which are all divisors by default. `batches` are the batch sizes of a replica,
     by default 1, 2, 3, 4, 6, 8, 12, ... and the largest that fits. `cached` prompt tokens are in the prefix
-    cache, and `drafting` describes speculative decoding; with either, no bound prunes the search. Options
-    slower than `ttft_s` or `itl_s` are left out. Costs are in USD if every machine has a price (or
-    `usd_per_hour` of one chip is given), and otherwise in chip-hours. With `every`, options are evaluated
-    even if a bound shows that another beats them; `watch` follows the search.
+    cache, and `drafting` describes speculative decoding. Options slower than `ttft_s` or `itl_s` are left
+    out. Costs are in USD if every machine has a price (or `usd_per_hour` of one chip is given), and otherwise
+    in chip-hours. With `every`, options are evaluated even if a bound shows that another beats them; `watch`
+    follows the search.
 
     Raises a ValueError for machines of different chips of which one has no price.
     """
@@ -58,7 +58,7 @@ def serve(
     targets = {name: s for name, s in (("ttft_s", ttft_s), ("itl_s", itl_s)) if s is not None}
     judge = Judge(ways=ways, efficiency=efficiency, targets=targets, batches=batches)
     asked = machines if isinstance(machines, tuple) else (machines,)
-    return _searched(judge, asked, usd_per_hour, every=every or not ways.plain, watch=watch)
+    return _searched(judge, asked, usd_per_hour, every=every, watch=watch)
 
 
 def _searched(
@@ -97,7 +97,7 @@ def _until(watch: Watch, ways: Iterable[Way]) -> Iterator[Way]:
 
 
 def _in_time(judge: Judge, ways: int) -> list[Option]:
-    """What meets the targets; what is legal and too slow is counted, and the nearest told."""
+    """Return the options that meet the targets; count those that are too slow, and keep the nearest."""
     over = [(judge.late(o.itl_s, o.ttft_s), o) for o in judge.options]
     late, in_time = [one for one in over if one[0] > 1], [o for factor, o in over if factor <= 1]
     if late:  # where none is in time, what was not judged is later than one that was

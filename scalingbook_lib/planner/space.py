@@ -195,7 +195,7 @@ def space(
         alone["schedule"] = ("1f1b",)
     plan_defaults = {n: v for n, v in fixed.items() if n not in searched and n != "dcn"}
     pods = fixed.get("dcn", pods)
-    between_pods(machine.chip, pods)  # a ValueError where nobody says what network joins them
+    between_pods(machine.chip, pods)  # raises a ValueError if the catalog has no network for them
     found = {name: tuple(values) for name, values in {**CANDIDATES, **candidates, **alone}.items()}
     # from what does least to what does most, which `is_monotone` counts on
     found["zero"] = tuple(sorted(found["zero"]))

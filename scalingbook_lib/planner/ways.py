@@ -53,14 +53,10 @@ class Ways:
         self.tried = self.tried | {name: (self.fixed[name],) for name in WAYS if name in self.fixed}
 
     @property
-    def asked(self) -> dict[str, int]:
-        """The lengths of the requests, and the largest number of prompt tokens in a step."""
-        return {"P": self.P, "G": self.G, "chunk": self.chunk}
-
-    @property
-    def plain(self) -> bool:
-        """Whether bounds hold: no prompt token is cached and no token is drafted."""
-        return not self.cached and self.drafting == PLAIN
+    def asked(self) -> dict[str, Any]:
+        """The requests, the largest number of prompt tokens in a step, and the speculative decoding."""
+        lengths = {"P": self.P, "G": self.G, "cached": self.cached}
+        return lengths | {"chunk": self.chunk, "drafting": self.drafting}
 
     def on(self, machine: Machine, price: float) -> Iterator[Way]:
         """Those of this machine that fit."""

@@ -39,6 +39,17 @@ MOVES = re.compile(
 )
 
 
+# NCCL's kernels in a CUDA graph: ncclDevKernel_AllReduce_Sum_bf16_RING_LL
+NCCL = re.compile(r"^nccl\w*?(AllGather|AllReduce|ReduceScatter|AllToAll|SendRecv|Broadcast)", re.I)
+# XLA:CPU names a collective after the function of JAX that it comes from.
+_JAX_KINDS = {
+    "psum": "all-reduce", "pmax": "all-reduce", "pmin": "all-reduce", "all_gather": "all-gather",
+    "psum_scatter": "reduce-scatter", "reduce_scatter": "reduce-scatter", "all_to_all": "all-to-all",
+    "ppermute": "collective-permute",
+}  # fmt: skip
+_NCCL_KINDS = {"sendrecv": "collective-permute", "broadcast": "collective-broadcast"}
+
+
 class ProfiledEvent(NamedTuple):
     """An event of the profiler, in nanoseconds; on `line`, events are nested or disjoint."""
 
@@ -251,6 +262,27 @@ def op_name(text: str) -> str:
     return text.partition(" = ")[0].lstrip("%")
 
 
+def operation_spans(planes: Sequence[XPlane]) -> Iterator[tuple[int, float, float]]:
+    """The device, the start and the end of every operation, in nanoseconds."""
+    return ((e.device, e.start_ns, e.start_ns + e.duration_ns) for e in _events(planes))
+
+
+def host_spans(planes: Sequence[XPlane]) -> Iterator[tuple[str, float, float]]:
+    """The name, the start and the duration in nanoseconds of every host event that is no operation."""
+    for plane in planes:
+        if plane.name == HOST:
+            for line in plane.lines:
+                yield from (
+                    (e.name, e.start_ns, e.duration_ns) for e in line.events if "hlo_op" not in e.stats
+                )
+
+
+def share_in_graphs(planes: Sequence[XPlane]) -> float:
+    """The share of a GPU's kernels that CUDA graphs launched; 0 on other devices."""
+    kernels = [e for e in _events(planes) if "correlation_id" in e.stats or "cuda_graph_id" in e.stats]
+    return sum("cuda_graph_id" in e.stats for e in kernels) / len(kernels) if kernels else 0.0
+
+
 def _host_events(planes: Sequence[XPlane], annotations: Sequence[str]) -> Iterator[tuple[str, float, float]]:
     """The compilations and the annotated events of the host: name, start and duration in nanoseconds."""
     lines = (line for plane in planes if plane.name == HOST for line in plane.lines)
@@ -315,7 +347,8 @@ def _self_times(profiled: Sequence[ProfiledEvent]) -> list[float]:
 def guess_op(s: ProfiledEvent) -> Op:
     """An operation whose program is not available, by its name and its statistics in the profile."""
     moves = MOVES.match(s.name)
-    kind = COLLECTIVE if moves else "kernel" if re.search("fusion|custom-call", s.name) else "elementwise"
+    moved = moves[1] if moves else _JAX_KINDS.get(s.name.partition(".")[0]) or _nccl(s.name)
+    kind = COLLECTIVE if moved else "kernel" if re.search("fusion|custom-call", s.name) else "elementwise"
     if s.name.split(".")[0] in CONTAINERS:
         kind = LOOP
     elif s.name.lower().startswith(("copy", "transpose", "mem")):
@@ -324,4 +357,13 @@ def guess_op(s: ProfiledEvent) -> Op:
         kind = "matmul"
     names = {"flops": "flops", "nbytes": "bytes_accessed"}
     work = {ours: int(s.stats[theirs]) for ours, theirs in names.items() if theirs in s.stats}
-    return Op(s.name, kind, s.module, str(s.stats.get("tf_op", "")), moves=moves[1] if moves else "", **work)
+    return Op(s.name, kind, s.module, str(s.stats.get("tf_op", "")), moves=moved, **work)
+
+
+def _nccl(name: str) -> str:
+    """The collective of a kernel of NCCL, 'all-reduce'; "" for other kernels."""
+    found = NCCL.match(name)
+    if found is None:
+        return ""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", found[1]).lower()
+    return _NCCL_KINDS.get(words.replace("-", ""), words)

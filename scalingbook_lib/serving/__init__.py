@@ -3,7 +3,8 @@
 `simulate(requests, costs, policy)` runs requests to completion. `poisson` and `trace` create requests;
 `Static`, `Continuous`, `Chunked` and `Disaggregated` are scheduling policies; `PagedCache` divides the KV
 cache into blocks. Costs are any object with a `step_s` method: `inference.ServingCase` for a model on chips,
-`Affine` for teaching. `rollout` generates a batch of responses until the longest one ends.
+`Affine` for teaching. `rollout` generates a batch of responses until the longest one ends,
+and `agent_rollout_s` one whose responses wait for tools. `PrefixTree` is a prefix cache by itself.
 
 >>> run = simulate(poisson(2.0, 100, prompt=500, output=100, seed=0), Affine(), Continuous(16))
 >>> run.outcomes()
@@ -12,8 +13,10 @@ cache into blocks. Costs are any object with a `step_s` method: `inference.Servi
 True
 """
 
+from scalingbook_lib.serving.agents import agent_rollout_s
 from scalingbook_lib.serving.costs import Affine, Costs
 from scalingbook_lib.serving.policies import Chunked, Continuous, Disaggregated, PagedCache, Policy, Static
+from scalingbook_lib.serving.prefix_tree import PrefixTree
 from scalingbook_lib.serving.requests import (
     Request,
     ServingError,
@@ -25,8 +28,10 @@ from scalingbook_lib.serving.requests import (
 )
 from scalingbook_lib.serving.results import QueueSample, RequestResult, ServedSpan
 from scalingbook_lib.serving.rollout import (
+    RefilledEngine,
     Rollout,
     mean_context,
+    refilled,
     refilled_tokens_per_s,
     rollout,
     sample_lengths,
@@ -42,7 +47,9 @@ __all__ = [
     "Disaggregated",
     "PagedCache",
     "Policy",
+    "PrefixTree",
     "QueueSample",
+    "RefilledEngine",
     "Request",
     "RequestResult",
     "Rollout",
@@ -50,10 +57,12 @@ __all__ = [
     "ServingError",
     "ServingRun",
     "Static",
+    "agent_rollout_s",
     "geometric",
     "lognormal",
     "mean_context",
     "poisson",
+    "refilled",
     "refilled_tokens_per_s",
     "rollout",
     "sample_lengths",

@@ -20,7 +20,7 @@ class Costs(Protocol):
     """The time of one step of one server, in seconds."""
 
     def step_s(
-        self, decodes: int, kv_tokens: float, chunk: int = 0, chunk_context: float = 0, prompts: int = 1
+        self, decodes: float, kv_tokens: float, chunk: int = 0, chunk_context: float = 0, prompts: int = 1
     ) -> float:
         """The seconds of a step in which `decodes` sequences get one token each.
 
@@ -44,7 +44,7 @@ class Affine(Result):
     fixed_s: float = 0.0
 
     def step_s(
-        self, decodes: int, kv_tokens: float, chunk: int = 0, chunk_context: float = 0, prompts: int = 1
+        self, decodes: float, kv_tokens: float, chunk: int = 0, chunk_context: float = 0, prompts: int = 1
     ) -> float:
         """The seconds of one step; see `Costs.step_s`."""
         linear = max(self.weights_s, self.token_s * (decodes + chunk))

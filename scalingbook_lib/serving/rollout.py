@@ -73,8 +73,51 @@ def mean_context(lengths: Sequence[int], P: int) -> float:
     return P + sum(length**2 for length in lengths) / (2 * sum(lengths))
 
 
-def refilled_tokens_per_s(costs: Costs, lengths: Sequence[int], *, P: int, slots: int) -> float:
-    """The output tokens per second if slots are refilled at once: a decode step, a prefill per response."""
-    step_s = costs.step_s(slots, slots * mean_context(lengths, P))
-    # seconds per token: a slot's share of a step, plus one prefill per response
-    return 1 / (step_s / slots + costs.step_s(0, 0, P) * len(lengths) / sum(lengths))
+@dataclass(frozen=True, slots=True)
+class RefilledEngine(Result):
+    """An engine whose free slots are refilled at once, in its steady state."""
+
+    slots: int
+    decoding: float  # of the slots, on average; the others wait for tools, and keep their KV cache
+    step_s: float  # one decode step
+    tokens_per_s: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.decoding:,.3g} of {self.slots:,} slots decode, {si(self.step_s, 's')} per step: "
+            f"{si(self.tokens_per_s, 'tokens/s')}"
+        )
+
+
+def refilled(
+    costs: Costs, lengths: Sequence[int], *, P: int, slots: int, environment_s: float = 0.0
+) -> RefilledEngine:
+    """Decoding slots B = slots · t_decode / (t_decode + t_env), by Little's law, and their tokens per second.
+
+    A response of G tokens decodes for t_decode = G · step(B) + B · prefill, and waits for its environment,
+    such as tools or tests, for t_env = `environment_s` in total.
+    """
+    if not environment_s >= 0:
+        raise ValueError(f"{environment_s=}: write the seconds that a response waits for tools, 0 or more")
+    context, G = mean_context(lengths, P), sum(lengths) / len(lengths)
+    prefill_s = costs.step_s(0, 0, P) * len(lengths) / sum(lengths)  # per output token
+
+    def rate(B: float) -> float:
+        # seconds per token: a slot's share of a step, plus its share of the prefills
+        return 1 / (costs.step_s(B, B * context) / B + prefill_s)
+
+    B: float = slots
+    if environment_s:
+        low, high = 0.0, float(slots)
+        for _ in range(60):  # 60 halvings leave less than a float can tell apart
+            B = (low + high) / 2
+            decode_s = G * B / rate(B)  # of one response
+            low, high = (B, high) if slots * decode_s / (decode_s + environment_s) > B else (low, B)
+    return RefilledEngine(slots, B, costs.step_s(B, B * context), rate(B))
+
+
+def refilled_tokens_per_s(
+    costs: Costs, lengths: Sequence[int], *, P: int, slots: int, environment_s: float = 0.0
+) -> float:
+    """The output tokens per second if slots are refilled at once; see `refilled`."""
+    return refilled(costs, lengths, P=P, slots=slots, environment_s=environment_s).tokens_per_s

@@ -138,6 +138,6 @@ def _axes(where: Placement, sizes: tuple[int, ...], inside: int, n: int) -> Netw
         return where.over(NAMES[bounds.index(inside) : bounds.index(inside * n)])
     mesh = " · ".join(map(str, sizes))
     raise PlanError(
-        f"{n} groups of {inside} chips are no axes of the mesh {mesh}: let ep be a multiple of "
-        "(tp/expert_tp) · cp"
+        f"{n} groups of {inside} chips do not coincide with axes of the mesh {mesh}: choose ep as a "
+        "multiple of (tp/expert_tp) · cp"
     )

@@ -24,11 +24,11 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
             ),
             lacks,
         ),
-        (plan.chips != chips, f"the plan is for {plan.chips:,} chips, there are {chips:,}"),
+        (plan.chips != chips, f"the plan uses {plan.chips:,} chips, but the machine has {chips:,}"),
         (
             isinstance(machine, Slice) and plan.dcn == 1 and plan.chips in range(2 * chips, 2**20, chips),
-            f"FSDP gathers within a pod, and a slice is one: for {plan.chips // chips} of them, each with "
-            f"a copy, write dcn={plan.chips // chips}, and fsdp for the chips of one",
+            f"FSDP gathers weights within one pod, and a slice is one pod: for {plan.chips // chips} slices "
+            f"with a replica each, write dcn={plan.chips // chips}, and fsdp for the chips of one slice",
         ),
         *(_tensor(model, plan, T) if plan.tp > 1 else ()),
         *(_context(model, plan, T) if plan.cp > 1 else ()),

@@ -99,10 +99,10 @@ def host_known(chip: Chip) -> bool:
 
 
 def host_rate(chip: Chip) -> float:
-    """Bytes per second between a chip and its host's memory, one way; a PlanError where nobody says."""
+    """Return the bytes per second from host to chip, one way; raises a PlanError without a rate."""
     if not host_known(chip):
         raise PlanError(
-            f"nobody says how fast {chip.name} reaches its host; write remat='save:...' and offload nothing"
+            f"the catalog has no host bandwidth for {chip.name}; write remat='save:...' and offload nothing"
         )
     return chip.host_bytes_per_s or chip.pcie_bytes_per_s or ASSUMED_TPU_HOST_BYTES_PER_S
 

@@ -12,6 +12,15 @@ SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe")
 REMAT = ("none", "alternate", "selective", "all", "dots", "dots_no_batch", "full")
 CONTEXTS = ("ring", "gather", "ulysses")
 AXES = ("tp", "cp", "fsdp", "pp", "dp", "dcn")  # from the inside out
+WAYS = {  # the degrees of parallelism by field, as they are printed
+    "dcn": "pods",
+    "dp": "replicas",
+    "fsdp": "FSDP",  # with zero=3
+    "tp": "TP",
+    "cp": "CP",
+    "pp": "PP",
+    "ep": "EP",
+}
 _KNOWN = {"schedule": SCHEDULES, "context": CONTEXTS, "zero": (0, 1, 2, 3)}
 _REMAT = ", ".join(map(repr, REMAT))
 # the share of what can be hidden
@@ -181,22 +190,21 @@ class Plan(Result):
             )
         return batch // each
 
-    def __str__(self) -> str:
-        names = {
-            "dcn": "pods",
-            "dp": "replicas",
-            "fsdp": _ZERO[self.zero],
-            "tp": "TP",
-            "cp": "CP",
-            "pp": "PP",
-            "ep": "EP",
-        }
+    @property
+    def degrees(self) -> str:
+        """The degrees of parallelism above 1, as in 'FSDP 16, TP 8'."""
+        names = WAYS | {"fsdp": _ZERO[self.zero]}
         ways = [f"{word} {getattr(self, axis):,}" for axis, word in names.items() if getattr(self, axis) > 1]
+        return ", ".join(ways) or "one device"
+
+    @property
+    def summary(self) -> str:
+        """The degrees, the schedule of a pipeline, the microbatch and the rematerialization."""
         pipe = f", {self.schedule}{f' in {self.chunks} chunks' * (self.chunks > 1)}" * (self.pp > 1)
-        return (
-            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one device'}{pipe}, "
-            f"microbatch {self.microbatch}, remat {self.remat}, overlap {self.overlap}"
-        )
+        return f"{self.degrees}{pipe}, microbatch {self.microbatch}, remat {self.remat}"
+
+    def __str__(self) -> str:
+        return f"{self.chips:,} chip{'s' * (self.chips > 1)} as {self.summary}, overlap {self.overlap}"
 
 
 PLAN_FIELDS = tuple(f.name for f in fields(Plan))

@@ -12,6 +12,7 @@ SHARED = {
     "plan.*": "Fields of a plan",
     "layout.*": "Fields of a layout",
     "chips[].*": "Fields of a chip",
+    "findings[].*": "Fields of a finding",
     "*": "Fields of a chip",
     "here.*": "Fields of errors",
     "roofline.*": "Fields of errors",

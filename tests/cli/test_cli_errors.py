@@ -73,7 +73,7 @@ WRONG = {
     "serve llama-3-8b": "Missing argument 'MACHINE'",
     "serve llama-3-8b h100 --prompt 0": "'0' is not a whole number",
     "serve llama-3-8b h100 --itl 50GB": "'50GB' is not a time above 0; write one as in 50ms",
-    "serve llama-3-8b h100 --tp 3 --as-written": "3 chips of a copy do not divide the 8",
+    "serve llama-3-8b h100 --tp 3 --as-written": "the 3 chips of a replica do not divide the 8 chips",
     "serve llama-3-8b h100 --tp 8 --itl 50ms --as-written": "--as-written gives one; leave them out",
     "serve llama-3-8b h100 --tp 8 --ep 8 --as-written": "Llama 3 8B has no experts for ep=8: write 1",
     "serve llama-3-8b h100 --policy lifo": "'lifo' is not one of 'interleaved', 'chunked'",
@@ -101,7 +101,8 @@ def test_what_cannot_be_read_is_told_in_one_sentence(ask, line):
 def test_a_plan_that_cannot_be_says_why_and_ends_with_1(ask):
     told = ask("plan llama-3-8b h100:1024 --batch 1024 --tp 3 --fsdp 8 --as-written")
     assert told.code == 1
-    assert "the plan is for 24 chips, there are 1,024; 32 heads do not divide over tp=3" in one_line(told.out)
+    said = one_line(told.out)
+    assert "the plan uses 24 chips, but the machine has 1,024; 32 heads do not divide over tp=3" in said
     told = ask("plan llama-3-8b h100:1024 --batch 1024 --tp 3 --fsdp 8 --as-written --json")
     assert told.code == 1
     assert not told.values["feasible"]

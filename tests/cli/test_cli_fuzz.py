@@ -9,13 +9,25 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import scalingbook_cli as cli
+from scalingbook_lib.launch import flags
 from tests.core import repeatable
 from tools.testing import scope
 
 QUIET = repeatable.examples(
     150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
-COMMANDS = ["model", "roofline", "collective", "plan", "serve", "score", "conform", "chips", "completion"]
+COMMANDS = [
+    "model",
+    "roofline",
+    "collective",
+    "plan",
+    "serve",
+    "launch",
+    "score",
+    "conform",
+    "chips",
+    "completion",
+]
 MODELS = st.sampled_from(
     ["llama-3-8b", "deepseek-v3", "gemma-3-27b", "qwen3-next-80b-a3b", "gpt-oss-20b", "phi-2"]
 )
@@ -189,3 +201,58 @@ def test_any_search(model, machine, batch, words, switches):
 def test_any_text_as_a_config(monkeypatch, text):
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     answers_or_tells("model", "-", "--json")
+
+
+STARTS = {
+    "maxtext": "python -m MaxText.train base.yml model_name=llama3-8b max_target_length=4096",
+    "megatron": "torchrun pretrain_gpt.py --bf16 --seq-length 4096 --micro-batch-size 1",
+    "megatron_bridge": "torchrun run.py model.seq_length=4096 train.micro_batch_size=1",
+    "torchtitan": "torchrun -m torchtitan.train --training.local_batch_size 1 --model.flavor 8B",
+    "accelerate": "accelerate launch --use_fsdp x.py --per_device_train_batch_size 1 --max_length 2048",
+    "deepspeed": "deepspeed x.py --per_device_train_batch_size 1 --max_length 2048",
+    "vllm": "vllm serve openai/gpt-oss-20b",
+    "sglang": "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B",
+    "tensorrt_llm": "trtllm-serve meta-llama/Llama-3.1-8B",
+}
+VALUES = st.one_of(
+    st.sampled_from(
+        ["1", "2", "4", "8", "-1", "0", "true", "full", "none", "fp8", "bfloat16", "$X", "''", "0.5"]
+    ),
+    st.text("0123456789.-abc", min_size=1, max_size=6),
+)
+
+
+@settings(QUIET, max_examples=scope.examples(200))
+@given(st.data(), st.sampled_from(sorted(STARTS)), st.booleans())
+def test_any_flags_of_a_launcher(data, launcher, as_json):
+    rows = flags.table(launcher).rows
+    drawn = data.draw(st.lists(st.tuples(st.sampled_from(rows), VALUES), max_size=6))
+    words = [
+        f"{row.flag} {value}" if row.flag.startswith("-") else f"{row.flag}={value}"
+        for row, value in drawn
+        if not row.flag.startswith("$")
+    ]
+    model = [] if launcher in ("vllm", "sglang", "tensorrt_llm") else ["--model", "llama-3-8b"]
+    line = " ".join((STARTS[launcher], *words))
+    answers_or_tells("launch", line, "--machine", "h100:8", *model, *(["--json"] if as_json else []))
+
+
+@QUIET
+@given(st.text("vllm serve-tp $(){}'\"\\\n#=<>|&;`1x", max_size=80))
+@example("vllm serve ${")
+@example("vllm serve $((")
+@example("A=(")
+@example("cat <<EOF")
+@example("if\nfi\nfi\nvllm serve m")
+def test_any_text_as_a_launch(text):
+    answers_or_tells("launch", "--machine", "h100:8", "--", text)
+
+
+@QUIET
+@given(st.sampled_from(["a.json", "a.toml", "a.yaml"]), st.text(max_size=80))
+@example("a.yaml", "&a [*a]")
+@example("a.yaml", "a: &a\n  b: *a")
+@example("a.json", '{"zero_optimization": {"stage": null}}')
+def test_any_file_as_a_launch(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8", errors="surrogatepass")
+    answers_or_tells("launch", tmp_path / name, "--machine", "h100:8", "--model", "gpt-2", "--sequence", 64)

@@ -67,3 +67,19 @@ def test_a_block_scaled_type_is_stored_with_its_scales_and_multiplied_without(as
     values = ask(line, "mxfp4").values
     assert values["flops_per_s"] == 9e15
     assert values["bytes"] == 2 * 64 * 8192 + 17 / 32 * 8192**2 + 2 * 64 * 8192
+
+
+def test_a_name_that_tells_the_type_of_the_weights_is_served_with_it_and_says_so(ask):
+    """As if --weights were written, but for the embedding and the unembedding, which stay as they are."""
+    told = ask("serve Qwen/Qwen3-8B-FP8 h100:1 --json").values
+    layout = told["search"]["front"][0]["layout"]
+    assert (layout["weights"], layout["outer"]) == ("fp8", "bf16")
+    (why,) = told["assumed"]
+    assert "stored in fp8, as the name of the checkpoint says" in why
+    written = ask("serve Qwen/Qwen3-8B-FP8 h100:1 --weights int8 --json").values
+    assert written["search"]["front"][0]["layout"]["weights"] == "int8"
+    assert written["assumed"] == []
+    plan = ask("plan Qwen/Qwen3-8B-FP8 h100:8 --batch 64 --json").values
+    plain = ask("plan Qwen/Qwen3-8B h100:8 --batch 64 --json").values
+    assert plan["step_time_s"] == plain["step_time_s"]
+    assert "a training step holds them" in plan["assumed"][0]

@@ -20,6 +20,7 @@ from tests.cli.json_names import names_of
 
 FIGURE = re.compile(r"(?<= )[0-9.]+(?=\s)")
 FOLDER = Path(__file__).with_name("screens")
+RECIPES = "tests/launch/recipes"
 SCREENS = {
     "help": "",
     "help_model": "model --help",
@@ -27,6 +28,9 @@ SCREENS = {
     "help_collective": "collective --help",
     "help_plan": "plan --help",
     "help_serve": "serve --help",
+    "help_inspect": "inspect --help",
+    "help_profile": "profile --help",
+    "help_launch": "launch --help",
     "help_score": "score --help",
     "help_conform": "conform --help",
     "help_grade": "grade --help",
@@ -39,7 +43,11 @@ SCREENS = {
     "model": "model mixtral-8x7b --sequence 4096 --tokens 1T",
     "roofline": "roofline v5e --matmul 64x8192x8192 --explain",
     "serve": "serve llama-3-70b v5e:4x4 --prompt 8192 --tp 16 --weights int8 --kv int8 --itl 60ms --explain",
+    "inspect": "inspect data/programs/train_step.hlo.gz",
+    "profile": "profile data/traces/serial-before.json --explain",
     "collective_torus": "collective all-to-all 2GiB v5p:4x4x8 --explain",
+    "launch": f"launch {RECIPES}/vllm_qwen3_235b_mi300x.sh --machine mi300x",
+    "plan_emit": "plan llama-3-8b h100:64 --batch 512 --emit torchtitan --best 2",
     "collective_cluster": "collective all-reduce 16M h100:1024 --mesh X=8,Y=128 --over XY --explain",
 }
 
@@ -52,8 +60,12 @@ KEYS = {
     "keys_plan_as_written": "plan llama-3-8b h100:64 --batch 512 --fsdp 64 --tp 1 --remat full --as-written",
     "keys_serve": "serve llama-3-8b h100:8 --weights fp8 --kv fp8",
     "keys_serve_as_written": "serve llama-3-70b v5e:4x4 --tp 16 --kv-batch 2 --weights int8 --as-written",
+    "keys_launch": f"launch {RECIPES}/megatron_gpt3_175b.sh --machine a100-80g:128",
+    "keys_launch_serving": f"launch {RECIPES}/vllm_gpt_oss_120b_h100.sh --machine h100",
     "keys_score": "score scalingbook_lib/evidence/data/added_training_runs.csv",
     "keys_conform": "conform data/vectors/models.json",
+    "keys_inspect": "inspect data/programs/train_step.hlo.gz --model llama-3-8b --tokens 8Ki",
+    "keys_profile": "profile data/traces/serial-before.json",
     "keys_chips": "chips",
 }
 TYPICAL = (

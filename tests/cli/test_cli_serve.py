@@ -1,5 +1,7 @@
 """The options of `serve` that engines have: caps, the prefix cache and speculative decoding."""
 
+from dataclasses import replace
+
 import pytest
 
 from scalingbook_lib import inference, models
@@ -74,3 +76,30 @@ def test_deepseek_r1_with_mtp_is_as_fast_as_it_was_measured(ask):
     line = "serve deepseek-v3 b200:8 --tp 8 --ep 8 --weights fp4 --batch 1 --as-written"
     told = ask(f"{line} --draft-tokens 3 --acceptance-length 3 --json").values
     assert told["output_tokens_per_s"] == pytest.approx(253, rel=0.2)
+
+
+def test_a_draft_model_is_priced_in_the_batch_and_on_the_chips_of_each_layout(ask):
+    """A draft costs a larger share of a small batch's step; a search says what --as-written says."""
+    draft = models.find("Llama 3.2 1B")
+    drafting = Drafting(tokens=3, acceptance_length=2.5, model=draft)
+    for layout in (Layout(tp=8), Layout(tp=4, pp=2), Layout(tp=64 // 8, attention_dp=4)):
+        for batch in (1, 64):
+            how = {"P": 1000, "G": 500, "batch": batch}
+            served = inference.serve(MODEL, NODE, layout, drafting=drafting, **how)
+            own = drafting.layout(layout)
+            assert (own.tp, own.pp, own.attention_dp) == (layout.tp, 1, 1)
+            drafts_s = 3 * inference.decode(draft, NODE, own, batch=batch, S=1250).total_s
+            steps = served.decode_s / (499 / 2.5)
+            assert steps == pytest.approx(served.step.total_s + drafts_s)
+    line = "serve llama-3-70b h100:8 --draft-tokens 3 --acceptance-length 2.5 --draft-model llama-3.2-1b"
+    found = ask(f"{line} --tp 8 --batch 64 --policy chunked --json").values
+    alone = ask(f"{line} --tp 8 --batch 64 --policy chunked --as-written --json").values
+    assert found["itl_s"] == alone["itl_s"]
+
+
+def test_a_draft_model_with_few_heads_runs_on_fewer_chips():
+    draft = replace(models.find("Llama 3.2 1B"), N=6, K=2)
+    drafting = Drafting(tokens=1, acceptance_length=1.5, model=draft)
+    assert drafting.layout(Layout(tp=8)).tp == 4
+    with pytest.raises(ValueError, match="costs as much as its own decode step"):
+        replace(drafting, cost=0.1)

@@ -22,7 +22,7 @@ WIDE = 30  # signs of TeX
 _BLOCK = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`]*`")
 _FORMULA = re.compile(r"\$\$(.*?)\$\$|(?<![\\$])\$(?!\s)((?:[^$\\]|\\.)+?)\$", re.DOTALL)
-_GREEK = r"\\(?:alpha|beta|gamma|delta|epsilon|eta|lambda|rho|sigma|tau|ell)(?![a-z])"
+_GREEK = r"\\(?:alpha|beta|gamma|delta|epsilon|eta|lambda|pi|rho|sigma|tau|theta|ell)(?![a-z])"
 _BELOW = r"_(?:\\text\{[^}]*\}|\{[^}]*\}|\\[a-z]+|\w)"
 _SYMBOL = re.compile(rf"(?:{_GREEK}|[A-Za-z])(?:\^\\star)?(?:{_BELOW})?")
 _GRADIENT = re.compile(rf"\\(?:bar|overline) ?(?:\{{[^}}]*\}}+|\w)(?:{_BELOW})?(?=(?P<array>\[)?)")

@@ -23,7 +23,15 @@ CORES = 2
 LOGS = ROOT / ".make" / "test"
 BARE = ROOT / ".make" / "bare"
 PYTEST = (sys.executable, "-m", "pytest", "-q")
-LIBRARY_TESTS = ("tests/lab", "tests/book", "tests/web", "tests/trust", "tests/show", "tests/cli")
+LIBRARY_TESTS = (
+    "tests/lab",
+    "tests/book",
+    "tests/web",
+    "tests/trust",
+    "tests/show",
+    "tests/cli",
+    "tests/launch",
+)
 SHOWN_S = 20.0  # between two lines of progress where the output is no terminal
 _PERCENT = re.compile(rb"\[ *(\d+)%\]")
 _SUMMARY = re.compile(r"^=* ?((?:\d[\d,]* \w+(?:, )?)+ in [\d.]+s.*?)=*$", re.MULTILINE)

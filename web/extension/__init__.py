@@ -16,6 +16,7 @@ from web.extension import (
     embed,
     exercises,
     head,
+    inspector,
     licenses,
     maths,
     no_break_spaces,
@@ -40,7 +41,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     parts = (
         page_data, source, page, contents, order, head, licenses, site_files, maths, exercises, solutions,
         answers, api, terms, term_links, numbers, cards, citations, cover, course, side_by_side, embed,
-        search, workbench, outputs, no_break_spaces, assets,
+        search, workbench, inspector, outputs, no_break_spaces, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

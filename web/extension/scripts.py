@@ -1,4 +1,4 @@
-"""Bundle the page's modules into seven script files, without comments.
+"""Bundle the page's modules into eight script files, without comments.
 
 A module that imports ten others would cost ten sequential requests, so each entry becomes one file: the
 modules that it imports, in dependency order, then itself. An entry that another imports stays a separate
@@ -14,7 +14,9 @@ from web.extension import icons
 
 PAGE = (vendor.HERE / "page").resolve()
 _CLASSIC = "site.js"  # not a module, because browsers load none for a page that is opened from a file
-_MODULES = ("guesses.mjs", "live.mjs", "progress.mjs", "whole.mjs", "workbench.mjs", "worker.mjs")
+_MODULES = (
+    "guesses.mjs", "inspector.mjs", "live.mjs", "progress.mjs", "whole.mjs", "workbench.mjs", "worker.mjs",
+)  # fmt: skip
 ENTRIES = {"site.mjs": _CLASSIC} | {name: name for name in _MODULES}
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.[^"]+)";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.M)

@@ -31,6 +31,7 @@ _BESIDE = {
     "errata": 0.1,
     "glossary": 0.2,
     "workbench": 1.0,
+    "inspect": 1.0,
     "chips": 1.0,
     "models": 1.0,
     **dict.fromkeys(_REPORTS, 0.3),

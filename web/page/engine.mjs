@@ -5,7 +5,7 @@ const START_TIMEOUT_MS = 90_000;
 const RETRY_DELAYS_MS = [1000, 4000]; // before each new worker, if the script of the worker did not load
 
 /** @typedef {"asleep" | "starting" | "live" | "failed"} EngineState */
-/** @typedef {"paint" | "place" | "table" | "judge" | "guess" | "hint" | "workbench"} Call */
+/** @typedef {"paint" | "place" | "table" | "judge" | "guess" | "hint" | "workbench" | "inspect"} Call */
 /** @typedef {(state: EngineState, problem?: string) => void} Listener */
 /** @typedef {{ call: Call, args: unknown[], resolve: (answer: string) => void, reject: (problem: Error) => void }} Question */
 

@@ -38,7 +38,7 @@ function notLive(problem) {
   const reason = location.protocol === "file:"
     ? "this page was opened as a file, and browsers do not run programs from files; serve the folder instead (make book)"
     : words(problem);
-  for (const box of all(document, ".explorer .ex-error, .answer-result, .workbench-status", HTMLElement)) {
+  for (const box of all(document, ".explorer .ex-error, .answer-result, .workbench-status, .inspector-status", HTMLElement)) {
     box.hidden = false;
     box.dataset.state = "failed";
     box.textContent = `Not live: ${reason}.`;
@@ -66,3 +66,4 @@ load("progress.mjs").catch(() => {}); // a page opened from a file: nothing is s
 if (document.querySelector(".save-book") && location.protocol !== "file:") load("whole.mjs").catch(() => {});
 if (document.querySelector(".explorer, .answer-box")) loadWithRetry("live.mjs").catch(notLive);
 if (document.querySelector(".workbench")) loadWithRetry("workbench.mjs").catch(notLive);
+if (document.querySelector(".inspector")) loadWithRetry("inspector.mjs").catch(notLive);

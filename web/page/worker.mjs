@@ -17,6 +17,10 @@ sys.path.append("/workbench.whl")
 from scalingbook_cli.workbench import workbench_json as workbench
 `;
 
+const INSPECT = `
+from scalingbook_book.inspection_page import inspect_json as inspect
+`;
+
 const RETRY_DELAYS_MS = [500, 2000, 6000]; // before each new request, after a network error or a status of 500 or more
 const ask = self.fetch.bind(self);
 
@@ -62,7 +66,10 @@ async function start() {
   /** @type {Promise<(question: string) => string> | undefined} */
   let loaded; // loaded by its first call, because only the workbench page needs it
   const workbench = async (/** @type {string} */ question) => (await (loaded ??= loadWorkbench(python)))(question);
-  return { ...known, workbench };
+  /** @type {((question: string) => string) | undefined} */
+  let inspector;
+  const inspect = (/** @type {string} */ question) => (inspector ??= loadInspector(python))(question);
+  return { ...known, workbench, inspect };
 }
 
 /** @param {any} python */
@@ -70,6 +77,16 @@ async function loadWorkbench(python) {
   python.FS.writeFile("/workbench.whl", await bytes("workbench.whl"));
   python.runPython(WORKBENCH);
   return python.globals.get("workbench");
+}
+
+/**
+ * Imported by its first call, because only the page on compiled programs needs it.
+ * @param {any} python
+ * @returns {(question: string) => string}
+ */
+function loadInspector(python) {
+  python.runPython(INSPECT);
+  return python.globals.get("inspect");
 }
 
 const calls = start();

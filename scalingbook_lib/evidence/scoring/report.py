@@ -16,6 +16,9 @@ from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.units import Result, percent
 
+FASTER = "faster than the roofline"
+NO_ROOM = "fits no chip by the count of memory"
+"""Findings: no efficiency explains the measured time, or no plan that the row allows fits."""
 UNITS = {
     "parameters": "parameters",
     "chip-hours": "h",
@@ -56,8 +59,9 @@ class Ideal(NamedTuple):
 class RowPrediction:
     """The prediction for a row of class `kind`; `measured` and `predicted` are intervals in one unit.
 
-    `factor`, up or down, is the prediction's own uncertainty. `assumed` lists what the row left open; `ideal`
-    is for `baselines`, which computes it for runs itself.
+    `factor`, up or down, is the prediction's own uncertainty. `assumed` lists what the row left open, and
+    `findings` why the row cannot be right as it was read; such a row is scored like any other. `ideal` is for
+    `baselines`, which computes it for runs itself.
     """
 
     kind: str
@@ -68,6 +72,7 @@ class RowPrediction:
     stack: str = ""
     params: float = 0.0
     assumed: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     ideal: Ideal | None = None
 
     @property
@@ -124,6 +129,13 @@ class ScoreReport(Result):
         return [row.found for row in self.rows if row.found]
 
     @property
+    def findings(self) -> dict[str, list[str]]:
+        """The ids of the rows with each finding."""
+        told = [(name, row.id) for row in self.rows if row.found for name in row.found.findings]
+        groups = grouped(told, lambda pair: pair[0])
+        return {name: [id for _, id in group] for name, group in groups.items()}
+
+    @property
     def refused(self) -> dict[str, list[str]]:
         """The ids of the refused rows, by reason."""
         groups = grouped((row for row in self.rows if not row.found), lambda row: row.refused)
@@ -161,7 +173,7 @@ def _group(name: str, found: list[RowPrediction]) -> RowGroup:
 
 
 _FIGURES = ("predicted", "measured", "error", "low", "high", "unit")
-_ABOUT = ("class", "chip", "software", "cause", "factor", "in_band")
+_ABOUT = ("class", "chip", "software", "cause", "findings", "factor", "in_band")
 
 
 def _row(row: Scored) -> dict[str, object]:
@@ -169,6 +181,7 @@ def _row(row: Scored) -> dict[str, object]:
     if found is None:
         return {"id": row.id, **dict.fromkeys((*_FIGURES, *_ABOUT)), "refused": row.refused}
     figures = (found.predicted.middle, found.measured.middle, found.error, *found.interval, found.unit)
-    about = (found.kind, found.chip, found.stack, list(found.assumed), found.factor, found.in_interval)
+    lists = list(found.assumed), list(found.findings)
+    about = (found.kind, found.chip, found.stack, *lists, found.factor, found.in_interval)
     named = zip((*_FIGURES, *_ABOUT), (*figures, *about), strict=True)
     return {"id": row.id, **dict(named), "refused": None}

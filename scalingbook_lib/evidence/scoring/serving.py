@@ -1,8 +1,9 @@
 """Predicted speed of servers in any table: prefill and decode in seconds, saturated servers in tokens/s.
 
 A row gives its work by `phase`, lengths and batch. Its chips form chips / (tp · pp) replicas, which share the
-work. What the row leaves open is left open here too, and the prediction is the geometric mean. Chapter:
-Inference.
+work. What the row leaves open is left open here too, and the prediction is the geometric mean. A row that is
+faster than the roofline, or whose model does not fit by the count of memory, is scored with that finding.
+Chapter: Inference.
 """
 
 from collections.abc import Iterator
@@ -12,10 +13,12 @@ from scalingbook_lib import calibrated
 from scalingbook_lib.calibrated import bands
 from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import inference
+from scalingbook_lib.evidence.inference.scores import ROOFLINE
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, read
 from scalingbook_lib.evidence.reading.cells import Cells, text, whole
 from scalingbook_lib.evidence.reading.stacks import SoftwareStack, software_of
-from scalingbook_lib.evidence.scoring.report import Interval, RowPrediction
+from scalingbook_lib.evidence.scoring.report import FASTER, NO_ROOM, Interval, RowPrediction
+from scalingbook_lib.inference import largest_batch
 
 SPLITS = (1, 2, 4, 8)  # chips per replica, if a row leaves them open
 NEAR_BEST = 1.25  # slower layouts than this factor are ignored
@@ -51,8 +54,12 @@ def predict(row: Cells) -> RowPrediction:
         "shapes by size alone": ", as " in run.model.name,
         "type of the cache not given": not text(row, "kv_dtype"),
         "band not calibrated": not band.calibrated,
+        NO_ROOM: not any(map(_fits, runs)),
     }
     assumed = tuple(told for told, holds in said.items() if holds)
+    # only a row that is faster than predicted can be faster than the roofline
+    suspect = measured > near.high and measured > max(_roofline(one) * chips / one.chips for one in runs)
+    findings = (FASTER,) * suspect + (NO_ROOM,) * (NO_ROOM in assumed)
     return RowPrediction(
         kind=name,
         chip=run.chip.name,
@@ -62,11 +69,23 @@ def predict(row: Cells) -> RowPrediction:
         predicted=near if saturated else near.over(done),
         factor=band.widened(assumed),
         assumed=assumed,
+        findings=findings,
     )
 
 
 def _rate(run: InferenceRun) -> float:
     return inference.tokens_per_s(run, calibrated.serving(run.chip, run.compute, run.software[0]))
+
+
+def _roofline(run: InferenceRun) -> float:
+    return inference.tokens_per_s(run, ROOFLINE)
+
+
+def _fits(run: InferenceRun) -> bool:
+    """Whether its sequences fit; of a saturated server, one sequence."""
+    p = inference.planned(run)
+    room = largest_batch(run.model, p.layout, p.machine, S=max(run.P + run.G, run.S or 0))
+    return room >= (1 if run.kind == "serving" else run.B or 1)
 
 
 def _open(row: Cells, run: InferenceRun, stack: SoftwareStack, chips: int) -> Iterator[InferenceRun]:

@@ -7,7 +7,7 @@ fastest, and the interval is wider by as much. Software without fitted values co
 Chapter: Training.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from scalingbook_lib import calibrated
@@ -18,8 +18,9 @@ from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.measured.training_runs.read import read
 from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow
 from scalingbook_lib.evidence.reading.stacks import software_of
-from scalingbook_lib.evidence.scoring.report import Interval, RowPrediction
+from scalingbook_lib.evidence.scoring.report import FASTER, NO_ROOM, Interval, RowPrediction
 from scalingbook_lib.evidence.training.candidate_plans import candidates, fits_recomputed
+from scalingbook_lib.training import PEAK, TrainingEfficiency
 
 NEAR_BEST = 1.1  # slower plans than this factor are ignored
 OPEN = {
@@ -43,15 +44,18 @@ def predict(row: Cells) -> RowPrediction:
     seen = _seen(run)
     own = not bands.chip_doubts("training", run.chip, run.precision)
     assumed = tuple(_assumed(runs, bool(seen), own, len(counts) > 1))
+    predicted = _steps(runs, run.batch)
+    suspect = measured.high < predicted.low and measured.high < _roofline_s(runs, run.batch)
     return RowPrediction(
         kind=f"training, {'experts' if run.experts else 'dense'}",
         chip=run.chip.name,
         stack=stack.name,
         params=run.model.params,
         measured=measured,
-        predicted=_steps(runs, run.batch),
+        predicted=predicted,
         factor=bands.training_band(experts=run.experts, seen=seen).widened(assumed),
         assumed=assumed,
+        findings=(FASTER,) * suspect + (NO_ROOM,) * (NO_ROOM in assumed),
     )
 
 
@@ -66,17 +70,32 @@ def _seen(run: TrainingRun) -> str:
 
 def _steps(runs: Sequence[TrainingRun], batch: int) -> Interval:
     """The fastest and slowest step times in seconds of these plans, of those that can be laid out."""
+    times = _times(runs, batch, _calibrated)
+    return Interval(min(times), max(t for t in times if t <= NEAR_BEST * min(times)))
+
+
+def _calibrated(run: TrainingRun) -> TrainingEfficiency:
+    return calibrated.training(run.chip, run.precision, training.planned(run).kernel, run.software)
+
+
+def _roofline_s(runs: Sequence[TrainingRun], batch: int) -> float:
+    """The seconds of the fastest plan at documented peaks."""
+    return min(_times(runs, batch, lambda run: PEAK))
+
+
+def _times(
+    runs: Sequence[TrainingRun], batch: int, efficiency: Callable[[TrainingRun], TrainingEfficiency]
+) -> list[float]:
+    """The step times in seconds of the plans that can be laid out."""
     times, why = [], "no plan divides"
     for run in runs:
         try:
-            kernel = training.planned(run).kernel
-            table = calibrated.training(run.chip, run.precision, kernel, run.software)
-            times.append(training.seconds(run, table).total_s * batch / run.batch)
+            times.append(training.seconds(run, efficiency(run)).total_s * batch / run.batch)
         except ValueError as error:  # this plan does not fit the machine; others may
             why = str(error)
     if not times:
         raise UnpredictedRow(why)
-    return Interval(min(times), max(t for t in times if t <= NEAR_BEST * min(times)))
+    return times
 
 
 def _assumed(runs: Sequence[TrainingRun], known: bool, own: bool, counted: bool) -> Iterator[str]:
@@ -90,6 +109,6 @@ def _assumed(runs: Sequence[TrainingRun], known: bool, own: bool, counted: bool)
         "frozen weights": runs[0].convention == "frozen",
         "how FLOPs are counted not given": counted,
         "shapes by size alone": ", as " in runs[0].model.name,
-        "fits no chip by the count of memory": not fits_recomputed(runs[0]),
+        NO_ROOM: not fits_recomputed(runs[0]),
     }
     yield from (told for told, holds in said.items() if holds)

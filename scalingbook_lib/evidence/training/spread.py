@@ -55,7 +55,7 @@ def measured_plan(run: TrainingRun) -> MeasuredPlan:
         id=run.id,
         model=run.model.name,
         chip=run.chip.name,
-        shape=Shape.of(run.model, run.chips, run.T),
+        shape=Shape.of(run.model, run.chips, run.T, plan.frozen),
         mfu=round(run.mfu, 3),
         plan=kept,
     )

@@ -16,9 +16,11 @@ from scalingbook_lib.models.arithmetic.experts import (
 )
 from scalingbook_lib.models.arithmetic.layers import hidden, pairs, pointwise
 from scalingbook_lib.models.arithmetic.memory import (
+    CacheProfile,
     KVCache,
     Parameters,
     TrainingState,
+    cache_profile,
     entry_bytes,
     kv_cache,
     params,
@@ -63,6 +65,7 @@ __all__ = [
     "POLICIES",
     "Activations",
     "Bytes",
+    "CacheProfile",
     "Einsum",
     "EinsumError",
     "Entries",
@@ -87,6 +90,7 @@ __all__ = [
     "attention_intensity",
     "bidirectional_flops",
     "block_bytes",
+    "cache_profile",
     "crossover",
     "einsum",
     "entry_bytes",

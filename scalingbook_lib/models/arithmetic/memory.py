@@ -8,7 +8,18 @@ from math import ceil
 
 from scalingbook_lib.models import LayerKind, Transformer
 from scalingbook_lib.models.arithmetic.terms import Bytes, Term, Terms
-from scalingbook_lib.units import BF16, DTYPES, FP32, DType, binary, count, count_in_words, require_min, si
+from scalingbook_lib.units import (
+    BF16,
+    DTYPES,
+    FP32,
+    DType,
+    Result,
+    binary,
+    count,
+    count_in_words,
+    require_min,
+    si,
+)
 
 
 @dataclass(frozen=True)
@@ -119,8 +130,14 @@ def entry_bytes(kind: LayerKind, dtype: DType = BF16) -> float:
     if not (kind.chosen and kind.absorbed and dtype.bytes == 1):
         return kind.kv_elements_per_token * dtype.bytes
     cached, rank = kind.absorbed
-    scales = FP32.bytes * (ceil(rank / 128) + ceil(kind.index / 128))
-    return (rank + kind.index) * dtype.bytes + (cached - rank) * BF16.bytes + scales
+    latent = rank * dtype.bytes + FP32.bytes * ceil(rank / 128)
+    return latent + (cached - rank) * BF16.bytes + index_bytes(kind, dtype)
+
+
+def index_bytes(kind: LayerKind, dtype: DType = BF16) -> float:
+    """The bytes of an indexer's key for one token, which are part of its entry; 0 without an indexer."""
+    scales = FP32.bytes * ceil(kind.index / 128) if dtype.bytes == 1 and kind.chosen and kind.absorbed else 0
+    return kind.index * dtype.bytes + scales
 
 
 def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int = 1) -> KVCache:
@@ -156,3 +173,65 @@ def states(model: Transformer, *, sequences: int = 1, convolution: DType = BF16)
     )
     terms = (Term(name, sequences * n * t.bytes, f"{n:,} elements in {t}") for name, n, t in counted if n)
     return Bytes(tuple(terms))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CacheProfile(Result):
+    """What a sequence of S tokens costs a server: three different numbers of bytes.
+
+    `token_bytes` are stored for one more token, `fixed_bytes` do not grow with the sequence (full windows and
+    recurrent states), and `read_bytes` is what a decode step reads for this sequence.
+    """
+
+    model: str
+    S: int
+    dtype: DType
+    token_bytes: float
+    fixed_bytes: float
+    read_bytes: float
+
+    @property
+    def stored_bytes(self) -> float:
+        """The bytes that the whole sequence occupies."""
+        return self.token_bytes * self.S + self.fixed_bytes
+
+    def __str__(self) -> str:
+        return (
+            f"{self.model}, {count(self.S)} tokens in {self.dtype}: {self.token_bytes:,.0f} B per token, "
+            f"{si(self.fixed_bytes, 'B')} per sequence, {si(self.read_bytes, 'B')} read per step"
+        )
+
+
+def cache_profile(model: Transformer, S: int, dtype: DType = BF16) -> CacheProfile:
+    """Bytes stored per token, fixed per sequence, and read per decode step, for a sequence of S tokens.
+
+    A layer whose window is full belongs to the fixed part. A layer with an indexer reads the index of all
+    entries, but only the entries that it selects; all of them stay stored. Recurrent states are read whole.
+    Chunked attention counts as a window, which is its upper bound.
+    """
+    require_min(1, S=S)
+    grows = fixed = read = 0.0
+    for kind in (kind for kind in model.layer_kinds if kind.kv_elements_per_token):
+        each, entries = kind.layers * entry_bytes(kind, dtype), kind.entries(S)
+        if kind.window is not None and kind.window <= S:
+            fixed += each * entries
+        else:
+            grows += each / kind.every
+        index = kind.layers * _index_bytes(kind, dtype)
+        attended = min(entries, kind.chosen or entries)
+        read += entries * index + attended * (each - index)
+    state = states(model).nbytes
+    return CacheProfile(
+        model=model.name,
+        S=S,
+        dtype=dtype,
+        token_bytes=grows,
+        fixed_bytes=fixed + state,
+        read_bytes=read + state,
+    )
+
+
+def _index_bytes(kind: LayerKind, dtype: DType) -> float:
+    """The bytes of one entry's index key in a layer, with its scales in a type of one byte."""
+    scales = FP32.bytes * ceil(kind.index / 128) if kind.absorbed and dtype.bytes == 1 else 0
+    return kind.index * dtype.bytes + scales

@@ -13,7 +13,7 @@ from typing import Literal
 from scalingbook_lib.models import Transformer, Weight
 from scalingbook_lib.models.arithmetic.layers import value_width
 from scalingbook_lib.models.arithmetic.terms import Bytes, Term
-from scalingbook_lib.models.arithmetic.training import SCORES, VALUES, Flops, flops
+from scalingbook_lib.models.arithmetic.training import INDEX, SCORES, VALUES, Flops, flops
 from scalingbook_lib.units import BF16, FP32, DType, percent, require_min, si
 
 Policy = Literal["all", "dots", "dots_no_batch", "full"]
@@ -135,7 +135,7 @@ def _recomputed_flops(forward: Flops, policy: Policy, flash: bool) -> float:
         unused = sum(w.flops_per_token for w in products(m) if w.name != "o" and _is_last(m, w))
         return extra + forward.total - forward["unembedding"] - forward.tokens * unused
     if policy == "dots_no_batch" or (policy == "dots" and flash):
-        extra += forward[SCORES] + forward[VALUES]
+        extra += forward[SCORES] + forward[VALUES] + forward.get(INDEX)
     return extra
 
 

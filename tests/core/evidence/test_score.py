@@ -221,7 +221,7 @@ def test_the_json_values_have_exactly_these_keys():
     assert set(values["summary"][0]) == {"class", "n", "mean", "median", "p90", "bias", "in_band"}
     known, other = values["rows"]
     figures = {"predicted", "measured", "error", "low", "high", "unit"}
-    about = {"class", "chip", "software", "cause", "factor", "in_band"}
+    about = {"class", "chip", "software", "cause", "findings", "factor", "in_band"}
     assert set(known) == set(other) == {"id", *figures, *about, "refused"}
     assert (known["class"], known["chip"], known["software"]) == ("training, dense", "H100", "unknown")
     assert "microbatch not given" in known["cause"]
@@ -230,6 +230,22 @@ def test_the_json_values_have_exactly_these_keys():
     assert known["refused"] is None
     assert other["predicted"] is None
     assert "Z9000" in other["refused"]
+
+
+def test_rows_that_cannot_be_right_are_scored_with_a_finding():
+    right = one(SERVING)
+    assert right.findings == ()
+    fast = one(SERVING | {"output_tok_s_total": "3e6"})
+    assert fast.findings == ("faster than the roofline",)
+    assert fast.predicted == right.predicted
+    large = one(SERVING | {"model": "Llama 3.1 405B", "output_tok_s_total": "5"})
+    assert large.findings == ("fits no chip by the count of memory",)
+    assert large.factor > right.factor
+    assert one(TRAINING).findings == ()
+    assert one(TRAINING | {"step_time_s": "0.001"}).findings == ("faster than the roofline",)
+    report = evidence.score([SERVING, SERVING | {"output_tok_s_total": "3e6", "run_id": "fast"}])
+    assert report.findings == {"faster than the roofline": ["fast"]}
+    assert not report.refused
 
 
 def test_the_librarys_own_tables_are_scored_too():

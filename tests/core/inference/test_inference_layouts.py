@@ -178,3 +178,21 @@ def test_steps_without_a_chunk_are_as_many_as_prompts_leave():
     assert pytest.approx(64 - busy) == found.batch
     assert found.reading.load.chunk == 1000
     assert found.itl_s == pytest.approx(busy * found.reading.total_s + (1 - busy) * found.step.total_s)
+
+
+def test_an_indexer_reads_every_key_and_attention_reads_the_tokens_that_it_selects():
+    """DeepSeek-V3.2 at 128 Ki tokens: 61 (2,048 · 656 + 131,072 · 132) bytes; it keeps 61 · 788 of each."""
+    sparse, layout = models.find("DeepSeek-V3.2"), Layout(tp=16, ep=16, attention_dp=16, kv=FP8)
+    S = 131_072
+    s = shape(sparse, HOSTS, layout)
+    assert sum(kind.elements * min(S, kind.window) for kind in s.kinds) == 61 * (2048 * 656 + S * 132)
+    assert inference.memory(sparse, layout, HOSTS, batch=16, S=S).kv == 61 * 788 * S
+
+    def times(S):
+        steps = (inference.decode(m, HOSTS, layout, batch=512, S=S) for m in (V3, sparse))
+        return [step.terms.get("KV", 0.0) + step.terms.get("attention", 0.0) for step in steps]
+
+    dense_s, sparse_s = times(S)
+    assert 5 < dense_s / sparse_s < 7  # V3 has 576 bytes of a token without scales
+    dense_s, sparse_s = times(1024)  # here every token is selected, and the index comes on top
+    assert sparse_s > dense_s

@@ -84,7 +84,7 @@ def test_the_hand_off_of_the_sheet_takes_54_milliseconds():
 
 
 def test_the_pools_of_the_sheet():
-    """0.91 s a prompt, 512 tokens: 2.99, 3.9 and 3.3 prefill copies for each that decodes."""
+    """0.91 s per prefill, 512 tokens: 2.99, 3.9 and 3.3 prefill replicas per decode replica."""
     for B, step_s, ratio in ((32, 19e-3, 2.99), (43, 19.5e-3, 3.9), (32, 17.2e-3, 3.3)):
         assert inference.pools(0.91, step_s, batch=B, G=512).ratio == pytest.approx(ratio, rel=0.01)
     found = inference.pools(1.0, 0.02, batch=50, G=500)
@@ -227,7 +227,7 @@ def test_an_efficiency_tells_what_it_states_and_refuses_what_cannot_be():
 def test_a_chip_without_the_type_to_compute_in_says_so():
     with pytest.raises(ValueError, match="no fp8 matrix unit"):
         inference.decode(L8B, SIXTEEN, Layout(tp=16, compute=FP8), batch=1, S=1)
-    with pytest.raises(LayoutError, match="let tp · cp · pp be a divisor"):
+    with pytest.raises(LayoutError, match="choose tp · cp · pp as a divisor"):
         inference.decode(L8B, SIXTEEN, Layout(tp=32), batch=1, S=1)
 
 

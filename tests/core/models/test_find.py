@@ -1,13 +1,18 @@
 """A model is found under every spelling of its name, and no altered name finds another model."""
 
+import json
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from scalingbook_lib import models
-from scalingbook_lib.models import CATALOG
+from scalingbook_lib.models import CATALOG, quantized
 from scalingbook_lib.models.catalog import ALIASES
+from scalingbook_lib.models.quantization import serving_types
 
+ORACLE = json.loads((Path(__file__).parents[3] / "data" / "model_oracle.json").read_text(encoding="utf-8"))
 SPELLED = [*(m.name for m in CATALOG), *ALIASES]
 
 
@@ -67,6 +72,8 @@ def test_a_point_that_is_left_out_is_another_size_and_refused(typed, near):
         ("google/gemma-3-27b-it", "Gemma-3 27B"),
         ("mistralai/Mistral-7B-Instruct-v0.3", "Mistral 7B v0.3"),
         ("deepseek-ai/DeepSeek-R1-0528", "DeepSeek-V3"),
+        ("deepseek-ai/DeepSeek-V3.2", "DeepSeek-V3.2"),
+        ("deepseek-ai/DeepSeek-V3.2-Exp", "DeepSeek-V3.2"),
         ("mistralai/Mistral-Nemo-Instruct-2407", "Mistral Nemo 12B"),
         ("allenai/OLMo-2-1124-7B", "OLMo-2 7B"),
         ("moonshotai/Kimi-K2-Instruct-0905", "Kimi K2"),
@@ -93,3 +100,30 @@ def test_an_id_that_is_no_model_of_the_catalog_is_told_what_to_write(published, 
     with pytest.raises(models.ModelError) as refused:
         models.find(published)
     assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("published", "name", "kind", "nbytes"),
+    [
+        ("neuralmagic/Meta-Llama-3.1-70B-Instruct-FP8", "Llama 3 70B", "fp8", 1.0),
+        ("Qwen/Qwen2.5-72B-Instruct-AWQ", "Qwen2.5 72B", "int4", 0.52),
+        ("nvidia/DeepSeek-R1-FP4", "DeepSeek-V3", "nvfp4", 0.573),
+        ("RedHatAI/Qwen3-8B-INT8", "Qwen3 8B", "int8", 1.0),
+    ],
+)
+def test_a_checkpoint_whose_name_tells_its_type_is_stored_in_it(published, name, kind, nbytes):
+    found = models.find_as_stored(published)
+    assert (found.name, quantized.named_format(found.quantization)) == (name, kind)
+    assert replace(found, quantization=None) == models.find(name)
+    types = serving_types(found)
+    assert types["weights"].bytes == pytest.approx(nbytes, rel=0.01)
+    assert "outer" not in types or types["outer"].bytes == 2
+    with pytest.raises(models.ModelError, match="not in the catalog"):
+        models.find_as_stored("nobody/Nothing-7B-FP8")
+
+
+def test_deepseek_v32_is_its_published_file():
+    config = next(one["config"] for one in ORACLE["models"] if one["name"] == "deepseek-ai/DeepSeek-V3.2")
+    read, kept = models.from_hf(config, name="DeepSeek-V3.2"), models.find("DeepSeek-V3.2")
+    assert replace(read, quantization=None, source=kept.source) == kept
+    assert kept.params == 671_877_929_216

@@ -188,6 +188,6 @@ def test_an_unknown_model_lists_close_matches():
         models.find("lama 3 8b")
     with pytest.raises(ModelError, match="write one of"):
         models.find("")
-    with pytest.raises(ModelError, match="no text"):
+    with pytest.raises(ModelError, match="not a string"):
         models.find(3)
     assert models.find("llama-3.1-8b") is models.find("Llama 3 8B")

@@ -61,7 +61,7 @@ def test_the_best_comes_first_and_holds_what_was_asked():
 
 def test_the_reference_plan_of_70b_uses_8192_chips_and_not_the_pod():
     """2,048 · 4 is 8,192, not 8,960; and 70B's heads, D and 1,024 sequences do not divide by 5 or 7."""
-    with pytest.raises(ValueError, match="plan is for 8,192 chips, there are 8,960"):
+    with pytest.raises(ValueError, match="plan uses 8,192 chips, but the machine has 8,960"):
         training.step(B70, POD, Plan(fsdp=2048, tp=4), batch=2048, T=4096)
     asked = {"batch": 1024, "T": 4096}
     found = planner.plans(B70, POD, **asked)

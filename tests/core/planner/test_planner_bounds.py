@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from scalingbook_lib import inference, models, planner
-from scalingbook_lib.inference import PEAK, ServingEfficiency
+from scalingbook_lib.inference import PEAK, Drafting, ServingEfficiency
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.planner.bounds import bound
@@ -23,12 +23,15 @@ DENSE, EXPERTS, LATENT = (
     models.find("Mixtral 8x7B"),
     models.find("DeepSeek-V2-Lite"),
 )
+SPARSE = replace(LATENT, latent=replace(LATENT.latent, index_heads=16, index_width=64, index_topk=512))
 WINDOWS, LINEAR = models.find("Gemma-3 4B"), models.find("Qwen3-Next 80B-A3B")
 NODE, FOUR, TORUS = (
     clusters.Cluster.of(chips.H100, 8),
     clusters.Cluster.of(chips.B300, 4),
     Slice.of(chips.V5P, "2x2x2"),
 )
+DRAFTED = Drafting(tokens=5, acceptance_length=3.1, model=models.find("Llama 3.2 1B"))
+HEAD = Drafting(tokens=1, acceptance_length=1.8, cost=1 / 27)
 CASES = [
     (DENSE, TORUS, 1024, 512, PEAK, {}),
     (DENSE, NODE, 5000, 64, REAL, {"policies": ("chunked",), "chunk": 16}),
@@ -41,6 +44,15 @@ CASES = [
     (LATENT, FOUR, 300, 40, PEAK, {"tried": {"pp": (1, 3)}, "chunk": 64}),
     (WINDOWS, NODE, 3000, 200, REAL, {}),
     (LINEAR, NODE, 2000, 100, REAL, {"fixed": {"weights": FP8}}),
+    (SPARSE, FOUR, 5000, 300, REAL, {"cached": 100}),
+    (SPARSE, TORUS, 400, 900, PEAK, {"fixed": {"kv": FP8}}),
+    (DENSE, NODE, 4096, 256, REAL, {"cached": 3000, "chunk": 2048}),
+    (DENSE, NODE, 900, 700, REAL, {"drafting": Drafting(tokens=3, acceptance_length=2.4, cost=1 / 32)}),
+    (DENSE, TORUS, 900, 2, PEAK, {"drafting": Drafting(tokens=4, acceptance_length=4.5, cost=0.1)}),
+    (DENSE, NODE, 2000, 500, REAL, {"drafting": DRAFTED, "cached": 1990}),
+    (EXPERTS, NODE, 1024, 512, REAL, {"fixed": {"weights": FP8}, "drafting": DRAFTED, "cached": 512}),
+    (LATENT, TORUS, 5000, 300, REAL, {"cached": 2500, "drafting": HEAD}),
+    (WINDOWS, NODE, 3000, 200, REAL, {"cached": 2999, "drafting": HEAD}),
 ]  # fmt: skip
 
 
@@ -68,14 +80,15 @@ def test_the_front_is_that_of_all_ways_and_none_beats_its_bound(case):
         unit = one.cost / (one.serving.chips / one.serving.tokens_per_s)
         for layout in (plain, o):
             on = inference.case(model, one.machine, layout, efficiency)
-            least = bound(on, P=P, G=G, chunk=how.get("chunk", 512), any_cache=layout is plain)
-            itl_s, cost = least.least(slots, o.pp, policy)
-            assert itl_s <= one.itl_s
-            assert cost * 3600 / 1e6 * unit <= one.cost
-            assert least.ttft_s(itl_s, policy) <= one.ttft_s
-            wider = least.least(2 * slots, o.pp, policy)
-            assert wider[0] >= itl_s * (1 - 1e-12)
-            assert wider[1] <= cost * (1 + 1e-12)
+            kept = {name: how[name] for name in ("cached", "drafting") if name in how}
+            whole = bound(on, P=P, G=G, chunk=how.get("chunk", 512), any_cache=layout is plain, **kept)
+            least = whole.least(slots, o.pp, policy)
+            assert least.itl_s <= one.itl_s
+            assert least.cost * 3600 / 1e6 * unit <= one.cost
+            assert least.ttft_s <= one.ttft_s
+            wider = whole.least(2 * slots, o.pp, policy)
+            assert wider.itl_s >= least.itl_s * (1 - 1e-12)
+            assert wider.cost <= least.cost * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("late", [0.5, 1.0, 1.3])

@@ -119,9 +119,35 @@ def test_a_torus_is_shared_as_a_cluster_is():
     assert str(on).startswith("Llama 3 8B, 256 responses")
 
 
+def test_ppo_trains_a_second_model_and_runs_two_more_forward_passes():
+    asked = [
+        planner.loop(512, P=512, G=4096, spread=0.8, most=32_768, algorithm=a)
+        for a in (planner.GRPO, planner.PPO)
+    ]
+    grpo, ppo = (planner.posttraining(LLAMA, FEW, ENGINE, one).best(COLOCATED) for one in asked)
+    assert ppo.train_s == approx(2 * grpo.train_s)
+    assert ppo.score_s == approx(2 * grpo.score_s)
+
+
+def test_a_critic_leaves_less_memory_for_caches():
+    long = [planner.loop(2048, P=512, G=8192, spread=0, algorithm=a) for a in (planner.GRPO, planner.PPO)]
+    grpo, ppo = (planner.posttraining(LLAMA, FEW, ENGINE, one).best(COLOCATED) for one in long)
+    assert ppo.slots < grpo.slots
+
+
+def test_tools_delay_a_colocated_step_more_than_an_asynchronous_one():
+    asked = planner.loop(512, P=512, G=4096, spread=0.8, most=32_768, environment_s=60)
+    waits = planner.posttraining(LLAMA, FEW, ENGINE, asked, staleness=9)
+    longer = {way: waits.best(way).total_s - found().best(way).total_s for way in (COLOCATED, ASYNCHRONOUS)}
+    assert longer[COLOCATED] > longer[ASYNCHRONOUS] > 0
+    assert "each waiting 60 s for tools" in str(waits)
+
+
 def test_what_cannot_be_asked_says_what_to_write():
     with pytest.raises(ValueError, match="at least one response"):
         planner.loop(0, P=1, G=1)
+    with pytest.raises(ValueError, match="environment_s=-1"):
+        planner.loop(1, P=1, G=1, environment_s=-1)
 
 
 def test_without_a_limit_answers_are_as_long_as_they_are_drawn():

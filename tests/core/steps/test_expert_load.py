@@ -90,3 +90,88 @@ def test_the_variation_of_serving_is_the_same_formula():
     assert V3.experts
     copies = 4096 * V3.experts.k / 8
     assert 1 + sqrt(constants.varied / 4096) == pytest.approx(variation(8, copies))
+
+
+def test_the_balance_of_a_zipf_histogram_is_that_of_the_packed_slots():
+    loads = zipf_loads(256, 0.6)
+    found = expert_load.balance(loads, 72, redundant=32, k=8, chips_per_node=8)
+    assert found.busiest_chip == pytest.approx(busiest_over_mean(256, 72, skew=0.6, redundant=32))
+    assert sum(found.chips) == pytest.approx(72)
+    assert sum(found.copies) == pytest.approx(9)
+
+
+@pytest.mark.parametrize("redundant", [0, 32, 64])
+def test_a_balanced_histogram_scales_and_its_order_does_not_matter(redundant):
+    loads = zipf_loads(64, 0.8)
+    one, other = (
+        expert_load.balance(each, 16, redundant=redundant, k=4, chips_per_node=8)
+        for each in (loads, [1000 * load for load in reversed(loads)])
+    )
+    assert one.busiest_chip == pytest.approx(other.busiest_chip)
+    assert one.busiest_node_tokens == pytest.approx(other.busiest_node_tokens)
+
+
+def test_more_replicas_never_raise_the_hottest_slot():
+    loads = zipf_loads(64, 1.0)
+    slots = [max(replicated(loads, redundant)) for redundant in range(0, 128, 8)]
+    assert slots == sorted(slots, reverse=True)
+
+
+def test_deduplication_evens_out_the_traffic_into_nodes():
+    loads = sorted(zipf_loads(256, 0.6))
+    found = expert_load.balance(loads, 64, rebalanced=False, k=8, chips_per_node=8)
+    assert 1 < found.busiest_node_tokens < found.busiest_node_copies < found.busiest_chip
+    assert found.balancedness == 1 / found.busiest_chip
+
+
+def test_an_even_histogram_is_even_everywhere():
+    found = expert_load.balance([5.0] * 32, 8, k=2, chips_per_node=2, rebalanced=False)
+    assert set(found.chips) == set(found.copies) == {1.0}
+    assert found.tokens == pytest.approx((1,) * 4)
+
+
+@pytest.mark.parametrize(
+    ("loads", "how", "words"),
+    [
+        ([1.0, -1.0], {}, "a load of -1.0"),
+        ([0.0, 0.0], {}, "not all of them 0"),
+        ([1.0, 1.0], {"k": 3}, "2 loads and k=3"),
+        ([1.0] * 6, {"chips": 4}, r"6 \+ 0 experts do not divide"),
+        ([1.0] * 8, {"chips": 4, "chips_per_node": 3}, "nodes of 3"),
+        ([1.0] * 8, {"chips": 4, "redundant": 4, "rebalanced": False}, "replicas have to be placed"),
+        ([1.0] * 8, {"chips": 0}, "at least 1 chip"),
+    ],
+)
+def test_a_balance_that_cannot_be_is_refused(loads, how, words):
+    with pytest.raises(ValueError, match=words):
+        expert_load.balance(loads, **({"chips": 2} | how))
+
+
+def test_a_pasted_histogram_is_read_with_or_without_brackets():
+    assert expert_load.histogram("[812, 640,\n 97; 3e2]") == [812, 640, 97, 300]
+    with pytest.raises(ValueError, match="'many' is no number"):
+        expert_load.histogram("812 many")
+
+
+def test_an_even_load_has_no_busiest_link():
+    for shape in ((8,), (4, 4), (2, 4, 4)):
+        assert expert_load.busiest_torus_link([1.0] * expert_load.prod(shape), shape) == pytest.approx(1)
+
+
+def test_the_links_into_the_only_busy_chip_carry_everything():
+    loads = [0.0] * 16
+    loads[5] = 16.0
+    # 8 of 16 senders reach it over each of two links; evenly, a link of a ring of 4 carries 1/8 · 4 · 4
+    assert expert_load.busiest_torus_link(loads, (4, 4)) == pytest.approx(6 / 0.5)
+    assert expert_load.busiest_torus_link(loads, (4, 4), wrapped=False) > 6
+
+
+def test_on_a_ring_the_busiest_link_is_never_busier_than_the_busiest_chip():
+    loads = zipf_loads(16, 0.8)
+    for shape in ((16,), (4, 4), (2, 2, 4)):
+        assert 1 < expert_load.busiest_torus_link(loads, shape) <= max(loads)
+
+
+def test_a_torus_of_another_size_is_refused():
+    with pytest.raises(ValueError, match=r"\(4, 4\) has 16 chips, and there are 3 loads"):
+        expert_load.busiest_torus_link([1.0] * 3, (4, 4))

@@ -142,7 +142,7 @@ def test_the_bubble_is_the_closed_form():
 
 
 @pytest.mark.parametrize(("plan", "why"), [
-    (Plan(fsdp=100), "for 100 chips, there are 1,024"),
+    (Plan(fsdp=100), "uses 100 chips, but the machine has 1,024"),
     (Plan(tp=128, fsdp=8), "64 heads do not divide over tp=128"),
     (Plan(fsdp=512, cp=2, context="ulysses"), "not divide into 512"),
     (Plan(pp=128, fsdp=8), "80 layers are fewer than 128 stages"),

@@ -11,6 +11,7 @@ from scalingbook_book.chapters.inference.explorers import (
     sampling,
     speculative,
     split,
+    tiers,
 )
 
 EXPLORERS = (
@@ -22,6 +23,7 @@ EXPLORERS = (
     split.SPLIT,
     player.PLAYER,
     prefix.PREFIX,
+    tiers.TIERS,
     speculative.SPECULATIVE,
     experts.EXPERTS,
 )

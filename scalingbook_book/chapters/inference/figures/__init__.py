@@ -1,14 +1,17 @@
 """The figures of the chapter on inference, in its order."""
 
-from scalingbook_book.chapters.inference.figures import caches, steps, users
+from scalingbook_book.chapters.inference.figures import caches, prefixes, steps, users
 
 FIGURES = (
     steps.two_phases,
     steps.loop,
     steps.step,
+    prefixes.storage,
     caches.pages,
     users.front,
     caches.cache_split,
     caches.owners,
+    prefixes.radix,
+    prefixes.cliff,
     users.draft,
 )

@@ -47,7 +47,7 @@ def _front(points: list[Point]) -> list[Point]:
 
 @cache
 def _price() -> float:
-    """Of an H100, below which no point of the slices is left on the front of both: by halving."""
+    """Highest USD per H100-hour at which no point of a v5e slice is on the joint front, by bisection."""
     low, high, tpus = 0.1, 100.0, _front(_tpus())
     for _ in range(40):
         price = (low * high) ** 0.5
@@ -58,7 +58,7 @@ def _price() -> float:
 
 @cache
 def _cheapest(itl_s: float | None = 0.02, **how: Any) -> float:
-    """USD a million output tokens, prompts included, by the planner."""
+    """USD per million output tokens, prompts included, by the planner."""
     machines = tuple(Slice.of(_V5E, shape) for shape in ("2x4", "4x4"))
     fixed = {**_INT8, "pp": 1, "rows": 1, "attention_dp": 1, "kv_sequence": 1}
     front = planner.serve(_70B, machines, P=2048, G=512, fixed=fixed, itl_s=itl_s, ttft_s=1.0, **how)
@@ -66,7 +66,7 @@ def _cheapest(itl_s: float | None = 0.02, **how: Any) -> float:
 
 
 def _by_rule() -> float:
-    """The price of an H100 at which, by the closed form, a full node costs what a full slice does."""
+    """The price of an H100 at which, by the rule, a full node costs what a full slice does."""
     cached = inference.crossover_batch(_70B, S=8192, kv=INT8).cache_bytes
 
     def cost(chip: Chip, n: int, usd: float) -> float:
@@ -96,7 +96,7 @@ FRONTS = (
         mistakes=(
             Mistake(
                 _by_rule,
-                "That is by the closed form, which leaves out the links. Slices of v5e lose more time "
+                "That is by the rule, which leaves out the network. Slices of v5e lose more time "
                 "to communication.",
             ),
             Mistake(8.0, "That is the price of all eight. The question is about one GPU."),

@@ -25,19 +25,19 @@ def _network(mfu: float = 0.5) -> float:
 
 
 def _read(turns: int = 64) -> int:
-    """Prompt tokens of a session that is read from the start in every turn."""
+    """Prompt tokens of a session that is prefilled from the beginning in every turn."""
     return sum(4000 + 1250 + 1500 * turn for turn in range(turns))
 
 
 def _again_s(scores: bool = True) -> float:
-    """Reading the whole context on eight H100 at half of their peak."""
+    """Seconds to prefill the whole context on eight H100s at half of their peak."""
     pairs = _LENGTH**2 / 2 * scores
     flops = 2 * _70B.params * _LENGTH + 4 * _70B.L * _70B.N * _70B.H * pairs
     return flops / (8 * chips.H100.bf16_flops_per_s * 0.5)
 
 
 def _share(weights: bool = True) -> float:
-    """Of the room for caches (or of all HBM), what the context takes."""
+    """Share of the memory for caches (or of all HBM) that the context occupies."""
     room = 8 * chips.H100.hbm_bytes - BF16.bytes * _70B.params * weights
     return arithmetic.kv_cache(_70B, _LENGTH, BF16).nbytes / room
 

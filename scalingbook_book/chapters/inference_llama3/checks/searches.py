@@ -20,7 +20,7 @@ _SERVER = Slice.of(_V5E, "4x4"), Layout(tp=16, kv_batch=2, **_INT8)
 
 @cache
 def _drafted(B: int = 8, free: bool = False) -> float:
-    """The best speed-up of any number of drafts, at 80% acceptance."""
+    """The largest speedup over all draft lengths, at an acceptance rate of 80%."""
     whole = Layout(tp=8)
 
     def step_s(model: models.Transformer, T: int = 1) -> float:
@@ -32,7 +32,7 @@ def _drafted(B: int = 8, free: bool = False) -> float:
 
 
 def _slower(model: models.Transformer, B: int = 64) -> float:
-    """A step of B sequences over one of a single sequence, on eight H200."""
+    """The step of B sequences divided by the step of a single one, on eight H200s."""
     by_sequence = 8 if model.latent else 1
     layout = Layout(tp=8, kv_batch=by_sequence, weights=FP8, compute=FP8, kv=BF16)
     step_s = [
@@ -43,7 +43,7 @@ def _slower(model: models.Transformer, B: int = 64) -> float:
 
 @cache
 def _with_links(ways: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)) -> float:
-    """USD a million of the largest batch within 15 ms on 8 x 16, by rows and heads."""
+    """Lowest USD per million tokens within 15 ms on 8 x 16, over rows and heads."""
     machine, best = Slice.of(_V5E, "8x16"), math.inf
     for rows in ways:
         for heads in (1, 2, 4, 8):
@@ -65,7 +65,7 @@ def _by_rule() -> float:
 
 @cache
 def _late_s(readers: int) -> float:
-    """The 99th percentile of the time to the first token, with so many prefill servers."""
+    """99th percentile of the time to the first token with this many prefill servers."""
     asked = serving.poisson(4, 1000, prompt=4096, output=serving.geometric(512), seed=8)
     policy = serving.Disaggregated(prefill=readers, decode=1, slots=48)
     return serving.simulate(asked, inference.case(_70B, *_SERVER), policy).ttft(99)
@@ -121,7 +121,7 @@ SEARCHES = (
             ),
         ),
         mistakes=(
-            Mistake(_by_rule, "That is without the links. On 128 chips, communication is most of the step."),
+            Mistake(_by_rule, "That is without the network. On 128 chips, it takes most of the step."),
             Mistake(
                 lambda: _with_links((1,)), "Weights may be sharded in two dimensions: try more than one row."
             ),

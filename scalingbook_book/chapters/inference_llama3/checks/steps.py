@@ -59,7 +59,7 @@ def _legal(n: int) -> int:
 
 
 def _sequences(n: int, S: int) -> int:
-    """What a slice has room for; negative where the weights alone are too many."""
+    """Sequences that fit on a slice; negative if not even the weights fit."""
     room = n * _V5E.hbm_bytes - _70B.params
     return int(room // arithmetic.kv_cache(_70B, S, INT8).nbytes)
 
@@ -121,7 +121,7 @@ STEPS = (
     ),
     Check(
         key="inference_llama3.batch-in-time",
-        title="The largest batch within 15 ms, by the closed form",
+        title="The largest batch within 15 ms, by the rule",
         answer=_within,
         unit="sequences",
         difficulty=2,

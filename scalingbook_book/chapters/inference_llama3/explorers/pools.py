@@ -29,7 +29,7 @@ REQUESTS, SEED, MOST = 240, 11, 8
 
 
 class Balance(NamedTuple):
-    """One decode server's batch, both times, and what the rule says of them."""
+    """The batch of one decode server, the times of a prefill and a step, and the balanced pools."""
 
     quick: inference.ServingCase
     B: int
@@ -87,7 +87,7 @@ def _pools(*, model: str, where: str, P: int, G: int, B: int, prefill: int, deco
 
 
 def idle_of(pools: inference.Pools, prefill: int, decode: int) -> tuple[float, float]:
-    """Shares of the time, by rule; nothing where rounding alone is left."""
+    """Idle shares of prefill and decode servers, without rounding errors."""
     first, second = pools.idle(prefill, decode)
     return (first if first > 1e-9 else 0.0, second if second > 1e-9 else 0.0)
 
@@ -111,7 +111,7 @@ def _rates(found: Balance, run: serving.ServingRun, G: int, prefill: int, decode
 
 
 def _queue(run: serving.ServingRun) -> Chart:
-    """Who waits for a prompt to be read, and who is being served."""
+    """Requests that wait for their prefill, and requests in service."""
     every = max(len(run.queue) // 120, 1)
     moments = run.queue[::every]
     xs = [m.time_s for m in moments]

@@ -28,7 +28,7 @@ NAMES = ("TPU v5e", "TPU v5p", "H100", "H200", "B200")
 
 
 class Worth(NamedTuple):
-    """What a dollar buys of a chip, for an hour of which `usd` are paid."""
+    """What a dollar buys of a chip at a price of `usd` per hour."""
 
     chip: Chip
     usd: float
@@ -45,7 +45,7 @@ class Worth(NamedTuple):
 
     @property
     def held(self) -> float:
-        """Bytes of HBM for one hour and a dollar."""
+        """Bytes of HBM rented for one dollar per hour."""
         return self.chip.hbm_bytes / self.usd
 
     def prompts(self, flops_per_token: float) -> float:
@@ -53,7 +53,7 @@ class Worth(NamedTuple):
         return 1e6 * flops_per_token / self.flops
 
     def decoded(self, bytes_per_token: float, flops_per_token: float) -> float:
-        """USD for a million output tokens where the batch hides the weights: cache and arithmetic."""
+        """USD per million output tokens of a large batch, which shares the weights: cache and compute."""
         return 1e6 * (bytes_per_token / self.read + flops_per_token / self.flops)
 
 

@@ -33,7 +33,7 @@ NARROW = {"int4 weights": (INT4, INT8), "int4 cache": (INT8, INT4)}
 
 
 def front() -> Figure:
-    """What does a million tokens cost, by how fast they come?"""
+    """What does a million tokens cost at each latency?"""
     found = planner.serve(LLAMA, SIXTEEN, P=2048, G=512, fixed={"weights": INT8, "kv": INT8}, reserve=0.1)
     named = (found.fastest, found.within(WITHIN), found.best)
     said = join_and([f"{found.price(p).strip('$ ')} dollars at {si(p.itl_s, 's', 2)}" for p in named])
@@ -87,7 +87,7 @@ def tornado() -> Figure:
 
 
 def _prices(chip=V5E, weights=INT8, kv=INT8) -> list[float]:
-    """USD a million for one, for 32, and for as many sequences as fit a memory with a tenth kept free."""
+    """USD per million tokens for one, for 32, and for all sequences that fit with a tenth of HBM left free."""
     where, how = Slice.of(chip, "4x4"), spread(16, weights, kv)
     full = inference.largest_batch(LLAMA, how, where, S=S, reserve=0.1)
     return [inference.decode(LLAMA, where, how, batch=n, S=S).usd_per_million() for n in (1, B, full)]

@@ -42,9 +42,9 @@ def tanks() -> Figure:
     return Figure(
         key="inference_llama3.tanks",
         alt=f"Three tanks: the memory of 16, 8 and 4 chips, each half as high as the one before. Half of each is filled with weights and the rest with sequences: {said}.",
-        caption="Memory of three slices that serve the model with bf16, int8 and int4 elements. Half the "
-        "bytes per element on half the chips leave the proportions unchanged: half of each memory "
-        "is weights, and the rest holds the same number of sequences, up to rounding.",
+        caption="Memory of three slices that serve the model with bf16, int8 and int4 elements. Halving "
+        "both the bytes per element and the number of chips leaves the proportions unchanged: the weights "
+        "take half of each memory, and the rest holds the same number of sequences, up to rounding.",
         parts=lambda wide: [_tanks(wide, held)],
     )
 
@@ -101,7 +101,7 @@ def step() -> Figure:
 
 
 def _parts(one: inference.InferenceStep) -> tuple[float, float, float, float]:
-    """Weights with all small rest, cache, bytes, hops: they add up to the step."""
+    """Seconds of weights (with all small terms), cache, transfers and hops, which add up to the step."""
     hops = sum(t.hops_s for t in one.traffic)
     return one.total_s - one.terms["KV"] - one.network_s, one.terms["KV"], one.network_s - hops, hops
 

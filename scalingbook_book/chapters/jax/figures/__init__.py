@@ -1,6 +1,6 @@
 """The figures of the chapter on JAX and of its deeper pages, in the order of the pages."""
 
-from scalingbook_book.chapters.jax.figures import blocks, deeper, modes, moves
+from scalingbook_book.chapters.jax.figures import blocks, deeper, modes, moves, train_step
 
 FIGURES = (
     modes.three_answers,
@@ -11,6 +11,8 @@ FIGURES = (
     moves.transposes,
     moves.ring,
     moves.exchange,
+    train_step.step_stages,
+    train_step.step_profile,
     deeper.five_sums,
     deeper.ticks,
     deeper.credit,

@@ -24,6 +24,12 @@ def _adapters(m: models.Transformer = _M8, r: int = 32) -> float:
     return r * m.L * sides
 
 
+def _held(algorithm: planner.Algorithm = planner.PPO) -> float:
+    """Bytes on one of 16 GPUs."""
+    known = planner.rl_memory(_M8, Cluster.of(_H100, 16), Layout(tp=2), algorithm)
+    return known.hbm_bytes - known.cache_bytes
+
+
 @cache
 def _chosen() -> planner.Splits:
     asked = planner.loop(1024, P=512, G=4096, spread=0.8, most=32_768)
@@ -147,6 +153,51 @@ CHECKS = (
             Mistake(
                 lambda: float(_chosen().best("fully asynchronous").rollout_chips),
                 "In that split, the staleness exceeds one update.",
+            ),
+        ),
+    ),
+    Check(
+        key="posttraining.ppo-memory",
+        title="Memory of PPO",
+        answer=_held,
+        unit="B",
+        difficulty=2,
+        hints=(
+            "PPO trains two models and holds two frozen ones.",
+            "The four models of the trainer are sharded over 16 GPUs, the engine's copy over two.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _held() - _M8.params,
+                "The engine holds its own copy of the policy, sharded over two GPUs.",
+                slip="term-left-out",
+            ),
+            Mistake(
+                lambda: _held(planner.GRPO),
+                "That is for GRPO. PPO also has a critic and a reward model.",
+                slip="term-left-out",
+            ),
+            Mistake(
+                lambda: _held() - _M8.params + 2 * _M8.params / 16,
+                "An engine is sharded over its own two GPUs, not over all 16.",
+                slip="wrong-count",
+            ),
+        ),
+    ),
+    Check(
+        key="posttraining.response-ratio",
+        title="Importance weight of a response",
+        answer=lambda: (1 / 0.05) ** 2,
+        unit="tokens",
+        hints=(
+            "Variances of independent differences add up.",
+            "The standard deviation of a sum of T terms is the square root of T times that of one term.",
+        ),
+        mistakes=(
+            Mistake(
+                1 / 20,
+                "Standard deviations do not add up, but variances do.",
+                slip="wrong-formula-powers",
             ),
         ),
     ),

@@ -38,14 +38,14 @@ def three_steps() -> Figure:
             f"generate {si(apart.generate_s, 's')}",
             MEMORY,
         ),
-        Span(f"{apart.training_chips} chips", 0, apart.score_s, "score", NETWORK),
+        Span(f"{apart.training_chips} chips", 0, apart.score_s, "log-probs", NETWORK),
         Span(f"{apart.training_chips} chips", apart.score_s, apart.score_s + apart.train_s, "train", MATH),
     ]
     more = percent(uneven.total_s / even.total_s - 1)
     return Figure(
         key="posttraining.three_steps",
         alt=f"A timeline with four rows. With responses of equal length: {_said(even)}. With variable lengths: {_said(uneven)}. In two pools: "
-        f"{apart.rollout_chips} chips generate for {si(apart.generate_s, 's')}, while {apart.training_chips} score and train.",
+        f"{apart.rollout_chips} chips generate for {si(apart.generate_s, 's')}, while {apart.training_chips} compute log-probabilities and train.",
         caption="Timelines of one RL step of a 70B model on 256 H100s, at peak rates. Variable response "
         f"lengths make the step {more} longer, although their mean is slightly lower. Two pools of "
         "chips that never wait for the longest response recover most of that: "
@@ -55,14 +55,14 @@ def three_steps() -> Figure:
 
 
 def _said(one: Split) -> str:
-    return f"generation {si(one.generate_s, 's')}, scoring {si(one.score_s, 's')}, training {si(one.train_s, 's')}"
+    return f"generation {si(one.generate_s, 's')}, log-probabilities {si(one.score_s, 's')}, training {si(one.train_s, 's')}"
 
 
 def _colocated(name: str, one: Split) -> list[Span]:
     a, b = one.generate_s, one.generate_s + one.score_s
     return [
         Span(name, 0, a, f"generate {si(a, 's')}", MEMORY),
-        Span(name, a, b, "score", NETWORK),
+        Span(name, a, b, "log-probs", NETWORK),
         Span(name, b, one.total_s, "train", MATH),
     ]
 
@@ -87,7 +87,7 @@ def _boxes(wide: float, tokens: float, weights: float, state: float) -> Sketch:
     left, right, high = 4.0, wide - box - 4, 130.0
     middle = wide / 2
     writes = f"engines\ngenerate\n{si(weights, 'B')}\nweights each"
-    trains = f"trainer\nscore, update\n{si(state, 'B')}\nof state"
+    trains = f"trainer\nlog-probs,\nupdate\n{si(state, 'B')}\nof state"
     shapes: list[Shape] = [
         Area(x=left, y=8, wide=box, high=high, text=writes, color=MEMORY),
         Area(x=right, y=8, wide=box, high=high, text=trains, color=MATH),

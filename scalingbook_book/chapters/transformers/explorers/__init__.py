@@ -1,5 +1,23 @@
 """The explorers of the chapter on Transformers."""
 
-from scalingbook_book.chapters.transformers.explorers import einsum, kv, model, remat, router, share, softmax
+from scalingbook_book.chapters.transformers.explorers import (
+    balance,
+    einsum,
+    kv,
+    model,
+    remat,
+    router,
+    share,
+    softmax,
+)
 
-EXPLORERS = (model.MODEL, share.SHARE, kv.KV, remat.REMAT, einsum.EINSUM, router.ROUTER, softmax.SOFTMAX)
+EXPLORERS = (
+    model.MODEL,
+    share.SHARE,
+    kv.KV,
+    remat.REMAT,
+    einsum.EINSUM,
+    router.ROUTER,
+    balance.BALANCE,
+    softmax.SOFTMAX,
+)

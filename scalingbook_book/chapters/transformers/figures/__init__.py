@@ -1,6 +1,7 @@
 """The figures of the chapter on Transformers, in the order of its pages."""
 
 from scalingbook_book.chapters.transformers.figures import (
+    balance,
     block,
     experts,
     layer,
@@ -22,4 +23,6 @@ FIGURES = (
     memory.heads,
     serving.prefill_decode,
     experts.grouped,
+    balance.slots,
+    balance.sparsity_map,
 )

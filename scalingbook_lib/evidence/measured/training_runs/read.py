@@ -118,7 +118,7 @@ def _parallelism(row: Cells, on: Chip, family: Row, chips: int) -> dict[str, int
     slices = _slices(row, on, chips)
     ranks, rest = divmod(chips, prod(degrees.values()) * slices)
     if rest or chips > MAX_CHIPS:
-        raise UnpredictedRow(f"{chips:,} chips are no multiple of its tp · pp · cp in {slices} slices")
+        raise UnpredictedRow(f"{chips:,} chips are not a multiple of tp · pp · cp in {slices} slices")
     shards, zero = _shards(row, on, family, ranks)
     split = {"fsdp": shards, "dp": ranks // shards, "dcn": slices, "zero": zero}
     return degrees | split | {"ep": whole(row, "ep") or 1}

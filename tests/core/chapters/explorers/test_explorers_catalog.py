@@ -24,6 +24,7 @@ TEXTS = {  # what a reader types, beside what stands there at the start
     "tpus.slices": ("16x16", "2x2x1", "2, 1", "fox"),
     "transformers.model": (json.dumps(LLAMA_8B),),
     "transformers.einsum": ("BTD,DF->BTF",),
+    "transformers.balance": ("9 " * 63 + "400", "[" + "3, 1, " * 128 + "]"),
 }
 UNIT = r"has no \w+ matrix unit( with a published rate)?; compute in one of"
 REFUSED = {  # what a reader may ask for and cannot get: a sentence that says what to write instead
@@ -31,6 +32,7 @@ REFUSED = {  # what a reader may ask for and cannot get: a sentence that says wh
     "gpus.fabric": "pairwise|connect at most",
     "gpus": f"[:;] set|[:;] lower|use fewer|a block has|cannot be shared|{UNIT}",
     "tpus.ladder": UNIT,
+    "transformers.balance": "is no number; paste|do not divide over|write the load of each expert",
     "tpus.route": "there is no chip at|is not a chip; write its coordinates",
     "tpus.slices": "is not offered as|is not a slice shape",
     "sharding": ".{20}",

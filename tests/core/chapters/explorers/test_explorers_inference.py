@@ -198,3 +198,16 @@ def test_a_verdict_says_where_the_memory_is_too_small():
     assert "need" not in split.evaluate(n="32").verdict
     assert "exceeds its 16 GiB" in layout.evaluate(B=256).verdict
     assert "holds none" in ALL["inference.speculative"].evaluate(model="Llama 3.1 405B").verdict
+
+
+# Tiers
+
+
+def test_the_bars_of_the_tiers_are_their_bytes_and_descriptors():
+    view = ALL["inference.tiers"].evaluate(block=16, descriptor=10.0)
+    bars = panel(view, Bars)
+    computed, nbytes, pieces = (series.values for series in bars.series)
+    assert computed[0] == pytest.approx(readout(view, "recompute"))
+    assert pieces[1:] == pytest.approx([readout(view, "descriptors") * 1e-5] * 4)
+    assert list(nbytes[1:]) == sorted(nbytes[1:])
+    assert "No tier loads them faster" in view.verdict

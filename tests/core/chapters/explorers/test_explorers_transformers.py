@@ -235,3 +235,19 @@ def test_falling_scores_never_shrink_the_sums():
     for step in (1, 2, 3):
         assert readout(ALL["softmax"].evaluate(order="falling", step=step), "factor on the earlier sums") == 1
         assert readout(ALL["softmax"].evaluate(order="rising", step=step), "factor on the earlier sums") < 1
+
+
+# The balance of experts
+
+
+def test_replicas_lower_the_busiest_gpu_and_the_histogram_replaces_the_skew():
+    found = [readout(ALL["balance"].evaluate(extra=n), "busiest GPU / mean, with EPLB") for n in range(5)]
+    assert found[0] > 1.5 > 1.01 > max(found[1:]) >= 1
+    even = ALL["balance"].evaluate(pasted="7 " * 64, skew=1.5)
+    assert readout(even, "busiest GPU / mean, as numbered") == pytest.approx(1)
+    assert even.verdict.startswith("The load is even")
+
+
+def test_a_histogram_that_does_not_divide_is_refused_in_words():
+    painted = ALL["balance"].render({"pasted": "1 2 3"})
+    assert "do not divide over 32 chips" in painted.evaluated.error

@@ -1,0 +1,85 @@
+"""What does a launch command ask for? Its flags as a plan or a layout, and back.
+
+`read` takes the command line, script or file of a launcher. The result names the model, the machine, the
+batch and the plan (or the layout and its caps), and accounts for every flag: used, assumed, not used although
+it changes time or memory, and unknown. `emit` writes the flags of a plan. The tables of flags are data
+(`flags/*.csv`), and nothing is executed. Chapter: The conclusions.
+
+>>> command = "vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 4 --enforce-eager"
+>>> launch = read(command, Given(machine=chips.H100))
+>>> print(launch.layout, [one.flag for one in launch.account.unused], sep="; ")
+4 chips as TP 4; weights bf16, KV cache bf16, compute bf16; ['--enforce-eager']
+"""
+
+from scalingbook_lib.launch import (
+    accelerate,
+    deepspeed,
+    maxtext,
+    megatron,
+    sglang,
+    tensorrt_llm,
+    torchtitan,
+    vllm,
+)
+from scalingbook_lib.launch.commands import Command, Opener, from_file, from_text, nothing
+from scalingbook_lib.launch.flags import LAUNCHERS, table
+from scalingbook_lib.launch.reading import Account, Reading, Unused, Used
+from scalingbook_lib.launch.serving import ServingLaunch
+from scalingbook_lib.launch.settings import LaunchError, Setting
+from scalingbook_lib.launch.training import Given, TrainingLaunch
+from scalingbook_lib.machines import chips
+
+__all__ = [
+    "LAUNCHERS",
+    "Account",
+    "Command",
+    "Given",
+    "LaunchError",
+    "ServingLaunch",
+    "Setting",
+    "TrainingLaunch",
+    "Unused",
+    "Used",
+    "chips",
+    "from_file",
+    "from_text",
+    "read",
+    "table",
+    "understand",
+]
+
+_READERS = {
+    "maxtext": maxtext.read,
+    "megatron": megatron.read,
+    "megatron_bridge": megatron.read,
+    "torchtitan": torchtitan.read,
+    "accelerate": accelerate.read,
+    "deepspeed": deepspeed.read,
+    "vllm": vllm.read,
+    "sglang": sglang.read,
+    "tensorrt_llm": tensorrt_llm.read,
+}
+
+
+def read(
+    text: str,
+    given: Given | None = None,
+    *,
+    name: str = "",
+    opener: Opener = nothing,
+    launcher: str | None = None,
+) -> TrainingLaunch | ServingLaunch:
+    """What a command or a file asks for; `name` is the file's, and `opener` reads others that it names."""
+    how = from_file(name, text, opener, launcher) if name else from_text(text, opener, launcher)
+    return understand(how, given or Given())
+
+
+def understand(command: Command, given: Given) -> TrainingLaunch | ServingLaunch:
+    """What these settings ask for; a LaunchError says what is missing or wrong, and what to write."""
+    reading = Reading(table(command.launcher), command.settings, command.notes)
+    try:
+        return _READERS[command.launcher](reading, given)
+    except LaunchError:
+        raise
+    except ValueError as error:  # of a plan or a layout that cannot be
+        raise LaunchError(f"{table(command.launcher).name}: {error}") from error

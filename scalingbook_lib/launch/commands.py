@@ -1,0 +1,296 @@
+"""Finds the launcher and its settings in a command, a script or a file.
+
+Of a script, the last command that starts a known launcher counts, also inside the quotes of `bash -c` or of a
+cluster tool. Files that the command names are read if they are there, or if the script writes them.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from scalingbook_lib.launch import files, shell
+from scalingbook_lib.launch.flags import LAUNCHERS, canonical, table
+from scalingbook_lib.launch.settings import LaunchError, Setting
+from scalingbook_lib.launch.shell import Script, Word
+
+type Opener = Callable[[str], str | None]
+"""Gives the text of a file that a command names, or None if there is none."""
+
+_ASSIGNED = re.compile(r"[A-Za-z_][\w.]*=")
+_OVERRIDE = re.compile(
+    r"\+{0,2}(model|train|ddp|optimizer|comm_overlap|mixed_precision|dataset|tokenizer)\.\w+="
+)
+_CONFIGS = {
+    "vllm": ("--config",), "sglang": ("--config",), "tensorrt_llm": ("--extra_llm_api_options", "--config"),
+    "accelerate": ("--config_file", "--deepspeed_config_file"),
+    "deepspeed": ("--deepspeed", "--deepspeed_config"),
+    "torchtitan": ("--job.config_file", "--job.config-file"), "megatron": (),
+    "megatron_bridge": ("--config-file",),
+    "maxtext": (),
+}  # fmt: skip
+_FILE_WINS = ("tensorrt_llm",)  # over the command line
+_PROGRAMS = (
+    ("tensorrt_llm", re.compile(r"(^|/)trtllm-serve$")),
+    ("sglang", re.compile(r"^sglang(_router)?\.launch_server$|(^|/)sglang$")),
+    ("vllm", re.compile(r"^vllm\.entrypoints\..*api_server$|(^|/)vllm$|^vllm/vllm-openai")),
+    ("accelerate", re.compile(r"(^|/)accelerate$|^accelerate\.commands\.launch$")),
+    (
+        "torchtitan",
+        re.compile(r"^torchtitan\.train$|torchtitan/train\.py$|^--job\.config_file|(^|/)run_train\.sh$"),
+    ),
+    (
+        "maxtext",
+        re.compile(r"(?i)^maxtext\.|maxtext/(train|train_compile)\.py$|^(per_device_batch_size|ici_\w+)="),
+    ),
+    ("deepspeed", re.compile(r"(^|/)deepspeed$|^--deepspeed(_config)?$|^--deepspeed=")),
+    (
+        "megatron_bridge",
+        re.compile(rf"megatron\.bridge|scripts/performance/|scripts/training/|{_OVERRIDE.pattern}"),
+    ),
+    ("megatron", re.compile(r"(^|/)pretrain_\w+\.py$|^--tensor-model-parallel-size|^--micro-batch-size")),
+)
+_RUNNERS = (
+    "python",
+    "python3",
+    "torchrun",
+    "accelerate",
+    "deepspeed",
+    "vllm",
+    "sglang",
+    "trtllm-serve",
+    "uv",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """The launcher, its settings in the order in which they count, and notes on how they were read."""
+
+    launcher: str
+    settings: tuple[Setting, ...]
+    notes: tuple[str, ...] = ()
+    unresolved: tuple[Setting, ...] = ()
+
+
+def nothing(path: str) -> None:
+    """Opens no file."""
+    return
+
+
+def from_file(name: str, text: str, opener: Opener = nothing, launcher: str | None = None) -> Command:
+    """The settings of a file: YAML, TOML or JSON by its suffix, else a script."""
+    kind = files.KINDS.get(PurePath(name).suffix.lower())
+    if kind is None:
+        return from_text(text, opener, launcher)
+    settings = files.settings(text, kind)
+    return Command(launcher=launcher or _of_file(settings, kind, name), settings=tuple(settings))
+
+
+def _of_file(settings: list[Setting], kind: str, name: str) -> str:
+    """The launcher whose table knows most of a file's names."""
+    if kind == "toml":
+        return "torchtitan"
+    names = [canonical(one.name) for one in settings]
+    candidates = (
+        ("deepspeed",) if kind == "json" else tuple(name for name in LAUNCHERS if name != "torchtitan")
+    )
+
+    def known(launcher: str) -> int:
+        rows = table(launcher)
+        return sum(bool((flag := rows.find(one)) and (flag.key or flag.counts)) for one in names)
+
+    best = max(candidates, key=known)
+    if not known(best):
+        shown = ", ".join(names[:3]) or "nothing"
+        raise LaunchError(
+            f"{name} has settings of no known launcher ({shown}); write --launcher and one of "
+            f"{', '.join(LAUNCHERS)}"
+        )
+    return best
+
+
+def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) -> Command:
+    """The settings of a command line or a script."""
+    script = shell.read(text)
+    found = list(_launches(script, launcher))
+    if not found:
+        words = " ".join(word.text for command in script.commands[-1:] for word in command)[:60]
+        raise LaunchError(
+            f"{words or 'the text'!r} starts no launcher that is known here; give a command or a file of "
+            f"{', '.join(LAUNCHERS.values())}"
+        )
+    kind, words, scripts = found[-1]
+    notes = []
+    if len(found) > 1:
+        notes.append(
+            f"The script has {len(found)} launch commands; the last one, on line {words[0].line}, is read."
+        )
+    if lines := [line for one in scripts for line in one.conditions]:
+        numbers = ", ".join(map(str, dict.fromkeys(lines)))
+        notes.append(
+            f"Conditions are not evaluated: of each `if` (line {numbers}), the first branch is read."
+        )
+    given = [*_environment(kind, scripts), *_settings(kind, words)]
+    from_files = [
+        one for path in _files(kind, given, words) for one in _file(path, kind, scripts, opener, notes)
+    ]
+    ordered = [*given, *from_files] if kind in _FILE_WINS else [*from_files, *given]
+    unresolved = {what: line for one in scripts for what, line in one.unresolved.items()}
+    open_ = tuple(Setting(what, True, line) for what, line in unresolved.items())
+    _refuse_unresolved(kind, ordered, unresolved)
+    return Command(launcher=kind, settings=tuple(ordered), notes=tuple(notes), unresolved=open_)
+
+
+def _refuse_unresolved(kind: str, settings: Iterable[Setting], unresolved: dict[str, int]) -> None:
+    """Refuse a flag that matters and has a value that only a shell can know."""
+    rows = table(kind)
+    for setting in settings:
+        flag, value = rows.find(setting.name), str(setting.value)
+        if flag and flag.counts and flag.key and any(what in value for what in unresolved):
+            raise setting.refuse("is set by the shell, which does not run here", "write its value")
+
+
+def _launches(script: Script, forced: str | None) -> Iterator[tuple[str, list[Word], list[Script]]]:
+    """Every launch in a script, with the scripts around it, the outer one first."""
+    for command in script.commands:
+        inner = [word for word in command if _quoted_command(word)]
+        if inner:
+            for word in inner:
+                option = re.match(r"--?[\w-]+=", word.text)
+                quoted = word.after(option.end()) if option else word
+                for kind, words, scripts in _launches(shell.nested(quoted, script), forced):
+                    outer = [one for one in command if one is not word]
+                    yield kind, [*outer[1:], *words], [script, *scripts]
+            continue
+        kind = forced or _launcher(command)
+        if kind and (forced is None or command is script.commands[-1] or _launcher(command)):
+            yield kind, command, [script]
+
+
+def _quoted_command(word: Word) -> bool:
+    text = word.text
+    return " " in text.strip() and bool(
+        re.search(r"\b(python3?|torchrun|vllm|trtllm-serve|accelerate|sglang)\s", text)
+    )
+
+
+def _launcher(words: list[Word]) -> str | None:
+    texts = [word.text for word in words]
+    for kind, pattern in _PROGRAMS:
+        if any(pattern.search(text) for text in texts):
+            return kind
+    return None
+
+
+def _environment(kind: str, scripts: list[Script]) -> Iterator[Setting]:
+    """The environment variables of a table that the script sets."""
+    names = {row.flag[1:] for row in table(kind).rows if row.flag.startswith("$")}
+    for script in scripts:
+        for name, words in script.variables.items():
+            if name in names and words and words[0].text.strip():
+                text = " ".join(word.text for word in words)
+                yield Setting(f"${name}", text, words[0].line)
+
+
+def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
+    """The options of a command, of the launcher and of what starts it."""
+    rows, at, last = table(kind), 0, len(words)
+    pattern = next(pattern for name, pattern in _PROGRAMS if name == kind)
+    program = next((i for i, word in enumerate(words) if pattern.search(word.text)), 0)
+    positional = kind in ("vllm", "tensorrt_llm", "sglang")
+    while at < last:
+        word = words[at]
+        name, equals, value = word.text.partition("=")
+        at += 1
+        if word.text.startswith("-") and len(word.text) > 1 and not _is_number(word.text):
+            flag = rows.find(name)
+            outer = at <= program and flag is None
+            if equals:
+                taken: object = value
+            else:
+                taken, at = _value(flag.type if flag else None, words, at)
+            if not outer:
+                yield from _expanded(Setting(name, taken, word.line))
+        elif _ASSIGNED.match(word.text) and kind in ("maxtext", "megatron_bridge"):
+            yield Setting(name.lstrip("+"), value, word.line)
+        elif (
+            positional
+            and at > program + 1
+            and word.text not in ("serve", "openai")
+            and not word.text.startswith(">")
+        ):
+            positional = False
+            yield Setting("model" if kind == "tensorrt_llm" else rows.of("model").flag, word.text, word.line)
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.fullmatch(r"-[0-9.]+", text))
+
+
+def _value(kind: str | None, words: list[Word], at: int) -> tuple[object, int]:
+    """The value behind a flag, and the place behind it."""
+
+    def is_value(place: int) -> bool:
+        if place >= len(words):
+            return False
+        text = words[place].text
+        return not text.startswith("-") or _is_number(text)
+
+    if kind in ("flag", "bool"):
+        if at < len(words) and words[at].text.lower() in ("true", "false"):
+            return words[at].text, at + 1
+        return True, at
+    if kind == "list":
+        found = []
+        while is_value(at):
+            found.append(words[at].text)
+            at += 1
+        return found, at
+    return (words[at].text, at + 1) if is_value(at) else (True, at)
+
+
+def _expanded(setting: Setting) -> list[Setting]:
+    """The settings inside a JSON value, as those of --speculative-config."""
+    text = setting.value
+    if not isinstance(text, str) or not text.lstrip().startswith("{"):
+        return [setting]
+    try:
+        inner = files.settings(text, "json")
+    except LaunchError as error:
+        raise setting.refuse("is not valid JSON", "correct the quotes") from error
+    return [Setting(f"{setting.name}.{one.name}", one.value, setting.line) for one in inner]
+
+
+def _files(kind: str, settings: Iterable[Setting], words: list[Word]) -> Iterator[str]:
+    """The files of settings that a command names, in their order."""
+    names = {canonical(name) for name in _CONFIGS[kind]}
+    for setting in settings:
+        if canonical(setting.name) in names and isinstance(setting.value, str):
+            yield setting.value
+    if kind == "maxtext":
+        for word in words:
+            if (
+                word.text.endswith((".yml", ".yaml"))
+                and not word.text.endswith("base.yml")
+                and "=" not in word.text
+            ):
+                yield word.text
+
+
+def _file(path: str, kind: str, scripts: list[Script], opener: Opener, notes: list[str]) -> Iterator[Setting]:
+    """The settings of a file that the script writes, or that is there."""
+    suffix = files.KINDS.get(PurePath(path).suffix.lower(), "yaml")
+    for script in scripts:
+        for name, text in script.files.items():
+            if PurePath(name) == PurePath(path):
+                for one in files.settings(text.text, suffix, "", text.line):
+                    yield from _expanded(one)
+                return
+    text = opener(path)
+    if text is None:
+        wins = ", and its settings override the command line" if kind in _FILE_WINS else ""
+        notes.append(f"The file {path} is not here{wins}; its settings are not read.")
+        return
+    for one in files.settings(text, suffix, PurePath(path).name):
+        yield from _expanded(one)

@@ -1,0 +1,136 @@
+"""Reads DeepSpeed's JSON, and the arguments of the program beside it.
+
+Of the batch, the microbatch and the accumulation steps, two give the third. ZeRO shards over all data-
+parallel GPUs. Rematerialization is up to the model: a Hugging Face trainer has --gradient_checkpointing.
+"""
+
+from typing import Any
+
+from scalingbook_lib.launch.reading import Reading
+from scalingbook_lib.launch.settings import LaunchError
+from scalingbook_lib.launch.training import Given, TrainingLaunch, chips_of, model_of, sequence_of
+from scalingbook_lib.models import ModelError, Transformer, find
+from scalingbook_lib.training import Plan
+from scalingbook_lib.units import BF16, FP16, FP32, DType
+
+NAME = "deepspeed"
+LOGIT_BYTES = 14.0
+
+
+def read(r: Reading, given: Given) -> TrainingLaunch:
+    """The launch of these settings."""
+    _drop_auto(r)
+    model = model_of(r, given, named_model(r), "write --model_name_or_path")
+    T = sequence_of(r, given, "sequence")
+    tp, cp = r.whole("tp"), r.whole("ulysses")
+    machine = chips_of(given, _started(r), "GPUs", r)
+    ranks, rest = divmod(machine.chips, tp * cp)
+    if rest or not ranks:
+        raise LaunchError(
+            f"tensor {tp} · sequence {cp} does not divide the {machine.chips:,} GPUs; write degrees that do"
+        )
+    batch, microbatch = batch_of(r, given, ranks)
+    zero = r.whole("zero", 0)
+    if zero > 3:
+        raise r.refuse("zero", "is not a ZeRO stage", "write 0, 1, 2 or 3")
+    plan = Plan(
+        tp=tp,
+        cp=cp,
+        fsdp=ranks,
+        zero=zero,
+        microbatch=microbatch,
+        sequence_parallel=False,
+        context="ulysses" if cp > 1 else "ring",
+        overlap="none" if r.get("overlap") is False else "full",
+        logit_bytes=LOGIT_BYTES,
+        remat=given.remat or _remat(r),
+        offload_optimizer=_offload(r),
+        **_types(r),
+    )
+    return TrainingLaunch(
+        launcher=NAME, model=model, machine=machine, batch=batch, T=T, plan=plan, account=r.account()
+    )
+
+
+def _drop_auto(r: Reading) -> None:
+    """Leave out what the trainer fills in: 'auto'."""
+    r.settings = {
+        flag: one for flag, one in r.settings.items() if one.value != "auto" or not r.table.find(flag)
+    }
+
+
+def named_model(r: Reading) -> Transformer | None:
+    """The model of --model_name_or_path."""
+    if not r.given("model"):
+        return None
+    try:
+        return find(r.word("model"))
+    except ModelError as error:
+        raise r.refuse("model", "is not a model of the catalog", f"add --model: {error}") from error
+
+
+def _started(r: Reading) -> int | None:
+    return r.whole("gpus_per_node") * r.whole("nodes") if r.given("gpus_per_node") else None
+
+
+def batch_of(r: Reading, given: Given, ranks: int) -> tuple[int, int]:
+    """The sequences of a step, and those of a microbatch."""
+    micro = r.maybe("microbatch") or (r.whole("microbatch_arg") if r.given("microbatch_arg") else None)
+    steps = r.maybe("accumulation") if r.given("accumulation") else None
+    total = given.batch or r.maybe("global_batch")
+    if micro is None and total is None:
+        raise LaunchError(
+            "the configuration does not say the batch: train_batch_size and train_micro_batch_size_per_gpu "
+            "are missing or auto; write one of them, or add --batch with the sequences of a step"
+        )
+    if micro is None and total:
+        micro, rest = divmod(total, ranks * (steps or 1))
+        if rest or not micro:
+            raise LaunchError(
+                f"a batch of {total:,} sequences does not divide by {ranks:,} GPUs and {steps or 1} "
+                "accumulation steps; write a multiple"
+            )
+    assert micro
+    batch = total or micro * (steps or 1) * ranks
+    if batch % (micro * ranks) or (steps and batch != micro * steps * ranks):
+        raise LaunchError(
+            f"{micro} sequences x {steps or 'n'} accumulation steps x {ranks:,} GPUs is not the batch of "
+            f"{batch:,}; correct one of the three"
+        )
+    return batch, micro
+
+
+def _offload(r: Reading) -> bool:
+    device = r.word("offload_optimizer").lower()
+    if device == "nvme":
+        r.unexpressed("offload_optimizer", "counted as the memory of the host, not as NVMe")
+    return device in ("cpu", "nvme")
+
+
+def _remat(r: Reading) -> str:
+    if not r.given("trainer_remat"):
+        r.assume(
+            "The configuration does not say what the model recomputes; counted as nothing (see --remat)."
+        )
+        return "none"
+    return "full" if r.on("trainer_remat") else "none"
+
+
+def _types(r: Reading) -> dict[str, Any]:
+    half: DType = BF16
+    if r.on("fp16"):
+        half = FP16
+    elif not r.on("bf16"):
+        r.assume("Neither bf16 nor fp16 is enabled in the file; read as bf16.")
+    gradients = r.get("gradients") or half
+    reduced = r.get("reduced")
+    assert isinstance(gradients, DType)
+    return {
+        "weights": half,
+        "compute": half,
+        "activations": half,
+        "gradients": gradients,
+        "reduced": reduced,
+        "moments": FP32,
+        "master": FP32,
+    }

@@ -1,0 +1,458 @@
+"""Reads Megatron-LM's arguments and Megatron-Bridge's configuration, which name the same things.
+
+The data-parallel degree is what the chips leave over tensor, pipeline and context parallelism. Experts are
+spread over the same chips: expert parallelism is cut out of data, context and tensor parallelism
+and does not multiply the chips. The distributed optimizer (ZeRO-1) shards the state over the data- and
+context-parallel ranks together. The microbatch counts sequences of a data-parallel rank.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from scalingbook_lib.launch.flags import meanings
+from scalingbook_lib.launch.reading import Reading
+from scalingbook_lib.launch.settings import LaunchError
+from scalingbook_lib.launch.training import (
+    Given,
+    TrainingLaunch,
+    chips_of,
+    divided,
+    domains,
+    model_of,
+    sequence_of,
+)
+from scalingbook_lib.machines import Machine
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.parts import Experts
+from scalingbook_lib.training import Plan
+from scalingbook_lib.training.remat import MODULES
+from scalingbook_lib.units import BF16, FP4, FP8, FP16, FP32, DType
+
+LM, BRIDGE = "megatron", "megatron_bridge"
+_FUSED = ("core_attn", "moe_router", "")
+"""Modules whose recomputation changes nothing here: a fused kernel recomputes the scores anyway."""
+
+
+def read(r: Reading, given: Given) -> TrainingLaunch:
+    """The launch of these settings, of either program."""
+    model = model_of(
+        r, given, _model(r), "write its shape (--num-layers, --hidden-size, ... and --vocab-size)"
+    )
+    T = sequence_of(r, given, "sequence")
+    tp, pp, cp = r.whole("tp"), r.whole("pp"), r.whole("cp")
+    machine = chips_of(given, _started(r, tp * pp * cp), "GPUs", r)
+    ranks, rest = divmod(machine.chips, tp * pp * cp)
+    if rest or not ranks:
+        raise LaunchError(
+            f"tensor {tp} · pipeline {pp} · context {cp} = {tp * pp * cp:,} does not divide the "
+            f"{machine.chips:,} chips of {machine.name}; write degrees that do, or another --machine"
+        )
+    microbatch = r.whole("microbatch") if r.given("microbatch") or not given.batch else 1
+    batch = given.batch or r.maybe("global_batch") or microbatch * ranks
+    if given.batch:
+        r.idle("global_batch")
+    divided(r, "global_batch", batch, microbatch * ranks, "sequences")
+    fields: dict[str, Any] = (
+        {"tp": tp, "pp": pp, "cp": cp, "microbatch": microbatch, "overlap": _overlap(r)}
+        | _sharding(r, ranks, cp)
+        | _experts(r, model, tp)
+        | _pipeline(r, model, pp)
+        | _types(r)
+        | _offload(r, pp)
+    )
+    fields["sequence_parallel"] = r.on("sequence_parallel") if tp > 1 else True
+    fields["collective_matmul"] = r.on("tp_overlap") if tp > 1 else True
+    if tp == 1:
+        r.idle("sequence_parallel", "tp_overlap")
+    if cp > 1:
+        fields["context"] = _context(r)
+    else:
+        r.idle("context")
+    plan = Plan(**fields, remat=given.remat or _remat(r, model, pp, fields))
+    return TrainingLaunch(
+        launcher=r.table.launcher,
+        model=model,
+        machine=machine,
+        batch=batch,
+        T=T,
+        plan=plan,
+        account=r.account(),
+    )
+
+
+def _started(r: Reading, least: int) -> int | None:
+    """The processes that the command starts; None where it does not say, or starts fewer than a replica."""
+    if r.given("gpus"):
+        return r.whole("gpus")
+    if not r.given("processes_per_node"):
+        return None
+    counted = r.whole("processes_per_node") * r.whole("nodes")
+    if counted % least:
+        r.assume(
+            f"The command starts {counted:,} processes, and its degrees need a multiple of {least:,}; "
+            "it is meant for more nodes."
+        )
+        return None
+    return counted
+
+
+def _overlap(r: Reading) -> str:
+    """Gradients (and with ZeRO-3 also weights) travel under the matmuls if the flags say so."""
+    grad = r.on("overlap_grad")
+    param = r.on("overlap_param")
+    if grad and not param and r.given("overlap_param"):
+        r.unexpressed(
+            "overlap_param", "the all-gather of weights is counted as overlapped, like the gradients"
+        )
+    return "full" if grad else "none"
+
+
+def _sharding(r: Reading, ranks: int, cp: int) -> dict[str, Any]:
+    """The ZeRO stage, and the ranks that share state; over other instances it is replicated."""
+    zero = 1 if r.on("distributed_optimizer") else 0
+    if r.on("megatron_fsdp"):
+        zero = int(r.meaning("strategy"))
+    elif r.table.has("torch_fsdp2") and r.on("torch_fsdp2"):
+        zero = 2 if r.on("no_reshard") else 3
+    else:
+        r.idle("strategy")
+    instances = r.whole("instances")
+    shared = divided(r, "instances", ranks, instances, "data-parallel ranks")
+    return {"fsdp": shared, "dp": instances, "zero": zero}
+
+
+def _experts(r: Reading, model: Transformer, tp: int) -> dict[str, Any]:
+    """EP, and the chips that split one expert: all of TP, or one."""
+    ep, each = r.whole("ep"), r.maybe("expert_tp")
+    if not model.experts:
+        if ep > 1:
+            raise r.refuse("ep", f"needs experts, which {model.name} does not have", "write 1")
+        r.idle("ep", "expert_tp")
+        return {}
+    if each not in (None, 1, tp):
+        raise r.refuse("expert_tp", "is neither 1 nor the tensor-parallel degree", f"write 1 or {tp}")
+    limited = r.maybe("expert_domains") or domains(model)
+    return {"ep": ep, "expert_tp": None if each == tp else each, "expert_domains": limited}
+
+
+def _pipeline(r: Reading, model: Transformer, pp: int) -> dict[str, Any]:
+    """1F1B, interleaved with virtual stages; uneven first and last stages without them."""
+    if pp == 1:
+        r.idle("layers_per_chunk", "chunks", "layout", "first_layers", "last_layers")
+        return {}
+    chunks = r.maybe("chunks") or 1
+    if r.table.has("layers_per_chunk") and (layers := r.maybe("layers_per_chunk")):
+        per_stage = divided(r, "layers_per_chunk", model.L, pp, "layers")
+        chunks = divided(r, "layers_per_chunk", per_stage, layers, "layers of a stage")
+    r.unexpressed("layout", "the stages are counted with equal loads")
+    found: dict[str, Any] = {"schedule": "interleaved", "chunks": chunks} if chunks > 1 else {}
+    first, last = r.maybe("first_layers", 0), r.maybe("last_layers", 0)
+    if first is None and last is None:
+        return found
+    if chunks > 1:
+        for key in ("first_layers", "last_layers"):
+            r.unexpressed(key, "with virtual stages, layers are counted as dealt evenly")
+        return found
+    middle = pp - (first is not None) - (last is not None)
+    left = model.L - (first or 0) - (last or 0)
+    key = "first_layers" if first is not None else "last_layers"
+    each = divided(r, key, left, middle, "layers for the stages between") if middle else 0
+    ends = ([] if first is None else [first]), ([] if last is None else [last])
+    return found | {"stage_layers": (*ends[0], *[each] * middle, *ends[1])}
+
+
+def _context(r: Reading) -> str:
+    named = r.get("context")
+    kinds = tuple(named) if isinstance(named, tuple) else (str(named),)
+    known = meanings(r.table.launcher, "context")
+    if len(set(kinds)) > 1 or kinds[0] not in known:
+        r.unexpressed("context", "a mix of exchanges is counted as a ring")
+        return "ring"
+    return known[kinds[0]]
+
+
+def _types(r: Reading) -> dict[str, Any]:
+    """Half-precision weights with a master copy; gradients in fp32 under bf16 unless the command says so."""
+    half = FP16 if r.table.has("fp16") and r.on("fp16") else BF16
+    if r.table.has("bf16") and not r.on("bf16") and half is BF16:
+        r.assume("Neither --bf16 nor --fp16 is set, and Megatron would train in fp32; read as --bf16.")
+    compute = half
+    if r.word("fp8"):
+        compute = FP8
+    elif r.word("fp4"):
+        compute = FP4
+    if r.table.has("precision") and r.given("precision"):
+        compute = {"fp8": FP8, "fp4": FP4, "fp16": FP16}.get(r.meaning("precision"), compute)
+    wide = _wide_gradients(r, half)
+    gradients = r.get("gradients") if r.given("gradients") else (FP32 if wide else half)
+    assert isinstance(gradients, DType)
+    found: dict[str, Any] = {
+        "weights": FP8 if r.on("fp8_param") else half,
+        "compute": compute,
+        "activations": half,
+        "gradients": gradients,
+        "reduced": gradients if wide else half,
+    }
+    found["reduced"] = None if found["reduced"] == gradients else found["reduced"]
+    if r.on("precision_aware"):
+        first, second, master = (r.get(key) or FP32 for key in ("first_moment", "second_moment", "master"))
+        assert isinstance(first, DType)
+        assert isinstance(second, DType)
+        assert isinstance(master, DType)
+        found |= {"moments": mean_type(first, second), "master": master}
+    else:
+        r.idle("first_moment", "second_moment", "master")
+    return found
+
+
+def mean_type(first: DType, second: DType) -> DType:
+    """One type for two moments that may differ; its bytes are their mean."""
+    return first if first == second else DType(f"{first}/{second}", (first.bytes + second.bytes) / 2)
+
+
+def _wide_gradients(r: Reading, half: DType) -> bool:
+    """Whether gradients are accumulated and reduced in fp32."""
+    if r.table.has("reduce_bf16"):
+        narrow = r.on("reduce_bf16")
+        return r.on("reduce_fp32") or (half is BF16 and not narrow)
+    return r.on("reduce_fp32")
+
+
+def _offload(r: Reading, pp: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if r.on("offload"):
+        fraction = r.number("offload_fraction")
+        if fraction >= 1:
+            found["offload_optimizer"] = True
+        else:
+            r.unexpressed("offload_fraction", "a part of the optimizer state on the host is not counted")
+            r.unexpressed("offload", "a part of the optimizer state on the host is not counted")
+    else:
+        r.idle("offload_fraction")
+    layers = r.whole("offload_layers", 0)
+    if layers and pp == 1:
+        found["offload_layers"] = layers
+    elif layers:
+        r.unexpressed("offload_layers", "with a pipeline, the layers of a stage on the host are not counted")
+    return found
+
+
+def _remat(r: Reading, model: Transformer, pp: int, fields: dict[str, Any]) -> str:
+    kind = r.word("granularity").lower()
+    if not kind and r.table.has("recompute") and r.on("recompute"):
+        kind = "selective"
+    if kind == "full":
+        return _full(r, model.L // (pp * fields.get("chunks", 1)))
+    r.idle("method", "recompute_layers")
+    if kind not in ("", "selective"):
+        raise r.refuse("granularity", "is not a granularity", "write full or selective")
+    if not kind:
+        r.idle("modules")
+        return "none"
+    named = r.get("modules")
+    modules = named if isinstance(named, tuple) else ("core_attn",)
+    again = [one for one in MODULES if one in modules]
+    others = [one for one in modules if one not in MODULES and one not in _FUSED]
+    if others:
+        r.unexpressed("modules", f"the recomputation of {', '.join(others)} is not counted")
+    return f"recompute:{','.join(again)}" if again else "none"
+
+
+def _full(r: Reading, stage_layers: int) -> str:
+    """Full recomputation: of every layer, or with `block` of the first layers of a stage alone."""
+    method, layers = r.word("method").lower(), r.maybe("recompute_layers") or 1
+    if method == "block" and layers < stage_layers:
+        why = f"of a stage's {stage_layers} layers some are recomputed; counted as if none was"
+        r.unexpressed("recompute_layers", why)
+        return "none"
+    if method == "uniform" and layers > 1:
+        r.unexpressed("recompute_layers", "counted as one checkpoint for each layer, which stores more")
+    return "full"
+
+
+def _model(r: Reading) -> Transformer | None:
+    """The model of the shape flags; None where they are missing."""
+    if not (r.given("shape.L") and r.given("shape.D") and r.given("shape.N")):
+        return None
+    if r.on("shape.mla"):
+        raise r.refuse(
+            "shape.mla", "has shapes that are not read from flags", "add --model, as in --model deepseek-v3"
+        )
+    D, N = r.whole("shape.D"), r.whole("shape.N")
+    V = _vocabulary(r)
+    if V is None:
+        return None
+    bridge = r.table.launcher == BRIDGE
+    grouped = bridge or r.on("shape.gqa")
+    K = r.whole("shape.K") if grouped and r.given("shape.K") else N
+    H = r.maybe("shape.H") or divided(r, "shape.D", D, N, "elements")
+    gated = r.on("shape.gated")
+    F = r.maybe("shape.F") or 4 * D
+    tied = r.on("shape.tied") if bridge else not r.on("shape.untied")
+    return Transformer(
+        name=f"{r.whole('shape.L')} layers of width {D:,}",
+        D=D,
+        L=r.whole("shape.L"),
+        V=V,
+        N=N,
+        K=K,
+        H=H,
+        F=F,
+        gated=gated,
+        tied=tied,
+        experts=_expert_shape(r, F),
+    )
+
+
+def _expert_shape(r: Reading, F: int) -> Experts | None:
+    count = r.maybe("shape.experts")
+    if not count:
+        return None
+    width, shared = r.maybe("shape.expert_F") or F, r.maybe("shape.shared_F")
+    frequency = r.word("shape.moe_freq")
+    every = int(frequency) if frequency.isdigit() else 1
+    first = 0
+    if dense := _leading_dense(frequency):
+        first = dense
+    elif not frequency.isdigit():
+        r.unexpressed("shape.moe_freq", "every layer is counted with experts")
+    return Experts(
+        E=count, k=r.whole("shape.topk"), F=width, shared=1 if shared else 0, shared_F=shared,
+        first_dense=first, every=max(every, 1),
+    )  # fmt: skip
+
+
+def _leading_dense(text: str) -> int:
+    """3 of '([0]*3+[1]*58)': dense layers at the front, then experts."""
+    match = re.fullmatch(r"\(?\s*\[0\]\s*\*\s*(\d{1,4})\s*\+\s*\[1\]\s*\*\s*\d{1,4}\s*\)?", text.strip("'\""))
+    return int(match[1]) if match else 0
+
+
+def _vocabulary(r: Reading) -> int | None:
+    """The padded vocabulary: as set, or that of a tokenizer with a known one."""
+    V = r.maybe("shape.V")
+    if V is None and r.table.has("tokenizer"):
+        known = meanings(LM, "tokenizer")
+        name = r.word("tokenizer") or ("GPT2BPETokenizer" if r.given("vocab_file") else "")
+        if name not in known:
+            return None
+        V = int(known[name])
+        r.assume(f"The vocabulary is that of {name}, {V:,} tokens.")
+    if V is None:
+        return None
+    multiple = r.whole("shape.V_multiple") * r.whole("tp") if r.table.has("shape.V_multiple") else 1
+    return -(-V // multiple) * multiple
+
+
+def searched(model: Transformer) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+    """The fields and the candidates of plans that a command can express."""
+    fixed: dict[str, Any] = {
+        "weights": BF16, "activations": BF16, "gradients": FP32, "reduced": None, "moments": FP32,
+        "master": FP32, "logit_bytes": None, "overlap": "full", "context": "ring",
+    }  # fmt: skip
+    return fixed, {"zero": (1,), "schedule": ("1f1b", "interleaved"), "remat": ("none", "full")}
+
+
+def flags_of(
+    model: Transformer, machine: Machine, plan: Plan, batch: int, T: int
+) -> Iterator[tuple[str, object]]:
+    """The keys and values of a plan; what cannot be said is left out, which reading back shows."""
+    yield from _shape_flags(model)
+    yield "sequence", T
+    yield "microbatch", plan.microbatch
+    yield "global_batch", batch
+    yield "tp", plan.tp
+    yield "pp", plan.pp
+    if plan.cp > 1:
+        yield "cp", plan.cp
+        words = {means: value for value, means in reversed(meanings(LM, "context").items())}
+        yield "context", words[plan.context]
+    if plan.tp > 1 and plan.sequence_parallel:
+        yield "sequence_parallel", True
+    if plan.tp > 1 and plan.collective_matmul:
+        yield "tp_overlap", True
+    if plan.chunks > 1:
+        yield "chunks", plan.chunks
+    if plan.stage_layers:
+        yield "first_layers", plan.stage_layers[0]
+        yield "last_layers", plan.stage_layers[-1]
+    if model.experts:
+        yield "ep", plan.ep
+        yield "expert_tp", plan.expert_ways
+        if plan.expert_domains and plan.expert_domains != domains(model):
+            yield "expert_domains", plan.expert_domains
+    yield from _sharding_flags(plan)
+    yield from _type_flags(plan)
+    yield from _remat_flags(plan)
+    if plan.offload_optimizer:
+        yield "offload", True
+    if plan.offload_layers:
+        yield "offload_layers", plan.offload_layers
+
+
+def _shape_flags(model: Transformer) -> Iterator[tuple[str, object]]:
+    """The shape of a uniform model; others have no flags for all that they are."""
+    if model.latent or model.linear or model.blocks:
+        return
+    yield "shape.L", model.L
+    yield "shape.D", model.D
+    yield "shape.F", model.F
+    yield "shape.N", model.N
+    if model.K != model.N:
+        yield "shape.gqa", True
+        yield "shape.K", model.K
+    yield "shape.H", model.H
+    if model.gated:
+        yield "shape.gated", True
+    if not model.tied:
+        yield "shape.untied", True
+    yield "shape.V", model.V
+    if model.experts:
+        yield "shape.experts", model.experts.E
+        yield "shape.topk", model.experts.k
+        yield "shape.expert_F", model.experts.F
+
+
+def _sharding_flags(plan: Plan) -> Iterator[tuple[str, object]]:
+    if plan.zero == 1:
+        yield "distributed_optimizer", True
+    elif plan.zero > 1:
+        yield "megatron_fsdp", True
+        yield "strategy", {2: "optim_grads", 3: "optim_grads_params"}[plan.zero]
+    if plan.dp > 1:
+        yield "instances", plan.dp
+    if plan.hidden == 1:
+        yield "overlap_grad", True
+        if plan.zero:
+            yield "overlap_param", True
+
+
+def _type_flags(plan: Plan) -> Iterator[tuple[str, object]]:
+    half = plan.activations
+    yield ("fp16" if half is FP16 else "bf16"), True
+    if plan.compute is FP8:
+        yield "fp8", "hybrid"
+    elif plan.compute is FP4:
+        yield "fp4", "e2m1"
+    if plan.weights is FP8:
+        yield "fp8_param", True
+    if plan.gradients is half and half is BF16:
+        yield "reduce_bf16", True
+    if plan.gradients is FP32 and half is FP16:
+        yield "reduce_fp32", True
+    if plan.master and (plan.moments, plan.master) != (FP32, FP32):
+        yield "precision_aware", True
+        yield "first_moment", plan.moments.name
+        yield "second_moment", plan.moments.name
+        yield "master", plan.master.name
+
+
+def _remat_flags(plan: Plan) -> Iterator[tuple[str, object]]:
+    if plan.remat == "full":
+        yield "granularity", "full"
+        yield "method", "uniform"
+        yield "recompute_layers", 1
+    elif plan.remat.startswith("recompute:"):
+        yield "granularity", "selective"
+        yield "modules", plan.remat.partition(":")[2].replace(",", " ")

@@ -1,0 +1,198 @@
+"""What a launcher's reader asks of the settings: values by key, and an account of what was and was not used.
+
+A value comes from the last setting of a flag, or from the default in the table. Whatever a reader does not
+ask for, or says that it cannot express, is listed as unused if it changes time or memory.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from scalingbook_lib.launch.flags import Flag, Table, canonical, meanings
+from scalingbook_lib.launch.settings import LaunchError, Setting
+
+_SILENT = {"1", "-1", "0", "false", "none", "None", "", "remat", "auto"}
+"""Defaults that are not worth a line: degrees of 1, and what is off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A flag whose value the answer rests on; `where` is "" for a default, and `version` says of what."""
+
+    concept: str
+    flag: str
+    value: str
+    where: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """A flag that changes time or memory and that the answer does not use, and why."""
+
+    flag: str
+    value: str
+    where: str
+    effect: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Everything that was read: used flags, defaults, assumptions, unused flags and unknown ones."""
+
+    used: tuple[Used, ...]
+    defaults: tuple[Used, ...]
+    assumed: tuple[str, ...]
+    unused: tuple[Unused, ...]
+    unknown: tuple[Setting, ...]
+
+
+NOT_EXPRESSED = "not part of the prediction"
+
+
+class Reading:
+    """The settings of one launch, asked by key."""
+
+    def __init__(self, table: Table, settings: Iterable[Setting], notes: Iterable[str] = ()) -> None:
+        self.table = table
+        self.settings: dict[str, Setting] = {}  # by the flag's name in the table; the last one counts
+        self.unknown: dict[str, Setting] = {}
+        self.asked: dict[str, bool] = {}  # by key, whether it was given
+        self.assumed = list(notes)
+        self.refused: dict[str, str] = {}  # by flag, why it is not expressed
+        for setting in settings:
+            self._take(setting)
+
+    def _take(self, setting: Setting) -> None:
+        flag = self.table.find(setting.name)
+        name = canonical(setting.name)
+        positive = self.table.find(name[3:]) if flag is None and name.startswith("no_") else None
+        if positive and positive.type in ("flag", "bool"):
+            flag = positive
+            off = setting.value in (True, "true", "True")
+            setting = Setting(setting.name, not off, setting.line, setting.file)
+        if flag is None:
+            self.unknown[name] = setting
+        else:
+            self.settings.pop(flag.flag, None)
+            self.settings[flag.flag] = setting
+
+    def given(self, key: str) -> bool:
+        """Whether a flag with that key was set, to something other than None."""
+        return any(
+            row.key == key and row.flag in self.settings and self.settings[row.flag].value is not None
+            for row in self.table.rows
+        )
+
+    def setting(self, key: str) -> Setting:
+        """The setting of a key, or its default as a setting."""
+        flag = self._flag(key)
+        return self.settings.get(flag.flag) or Setting(flag.flag, flag.default)
+
+    def _flag(self, key: str) -> Flag:
+        rows = [row for row in self.table.rows if row.key == key]
+        return next((row for row in rows if row.flag in self.settings), rows[0])
+
+    def get(self, key: str) -> object:
+        """The value of a key in the type of its flag; None where neither a setting nor a default says it."""
+        flag = self._flag(key)
+        setting = self.settings.get(flag.flag)
+        self.asked[key] = setting is not None
+        if setting is None and flag.default in ("None", ""):
+            return None
+        found = flag.read(setting or Setting(f"{flag.flag} (default)", flag.default))
+        return None if isinstance(found, str) and found.lower() in ("none", "") else found
+
+    def whole(self, key: str, least: int = 1) -> int:
+        """A whole number of at least `least`; a LaunchError where it is missing or smaller."""
+        found = self.get(key)
+        if found is None:
+            raise LaunchError(
+                f"the command does not set {self._flag(key).flag}; add it, as in {self.example(key)}"
+            )
+        assert isinstance(found, int)
+        if found < least:
+            raise self.setting(key).refuse(f"is below {least}", f"write at least {least}")
+        return found
+
+    def maybe(self, key: str, least: int = 1) -> int | None:
+        """A whole number, or None where nothing says it."""
+        return None if self.get(key) is None else self.whole(key, least)
+
+    def number(self, key: str) -> float:
+        """A number."""
+        found = self.get(key)
+        return float(found) if isinstance(found, int | float) else 0.0
+
+    def on(self, key: str) -> bool:
+        """Whether a switch is on."""
+        return bool(self.get(key))
+
+    def word(self, key: str) -> str:
+        """A text; "" where nothing says it."""
+        found = self.get(key)
+        return "" if found is None else str(found)
+
+    def meaning(self, key: str, *, known: Mapping[str, str] | None = None) -> str:
+        """What the value of a key means here, from values.csv; a LaunchError lists the known ones."""
+        word = self.word(key)
+        table = meanings(self.table.launcher, key) if known is None else known
+        if not word:
+            return ""
+        for value, means in table.items():
+            if value.lower() == word.lower():
+                return means
+        raise self.setting(key).refuse("is not known here", f"write one of {', '.join(table)}")
+
+    def refuse(self, key: str, rule: str, instead: str) -> LaunchError:
+        """The error for a key's setting."""
+        return self.setting(key).refuse(rule, instead)
+
+    def unexpressed(self, key: str, why: str) -> None:
+        """Say that the prediction does not have what a flag says."""
+        if self.given(key):
+            self.refused[self._flag(key).flag] = why
+
+    def idle(self, *keys: str) -> None:
+        """Say that flags have no effect in this launch, such as a pipeline's schedule without stages."""
+        for key in keys:
+            if self.given(key):
+                self.asked[key] = True
+
+    def assume(self, sentence: str) -> None:
+        """Add an assumption to the account."""
+        if sentence not in self.assumed:
+            self.assumed.append(sentence)
+
+    def example(self, key: str) -> str:
+        """How one writes a flag of this launcher."""
+        flag = self._flag(key)
+        value = {"int": "8", "float": "0.9", "dtype": "bfloat16"}.get(flag.type, "...")
+        return f"{flag.flag} {value}" if flag.flag.startswith("-") else f"{flag.flag}={value}"
+
+    def account(self) -> Account:
+        """All that was used, assumed, unused and unknown."""
+        used, defaults, unused = [], [], []
+        for row in self.table.rows:
+            setting = self.settings.get(row.flag)
+            asked = row.key in self.asked and self._flag(row.key) is row if row.key else False
+            if setting is None:
+                if asked and row.counts and row.default not in _SILENT:
+                    defaults.append(Used(row.concept, row.flag, row.default, "", row.version))
+                continue
+            why = self.refused.get(row.flag)
+            if asked and not why:
+                used.append(Used(row.concept, row.flag, setting.text, setting.where))
+            elif row.counts and (why or not _agrees(row, setting)):
+                reason = why or row.note or NOT_EXPRESSED
+                unused.append(Unused(row.flag, setting.text, setting.where, row.effect, reason))
+        unknown = tuple(self.unknown.values())
+        return Account(tuple(used), tuple(defaults), tuple(self.assumed), tuple(unused), unknown)
+
+
+def _agrees(row: Flag, setting: Setting) -> bool:
+    """Whether the prediction holds for this value although it does not use the flag."""
+    text = setting.text.lower()
+    if row.key:  # another launcher's way to say it, or a flag without effect in this launch
+        return text == row.default.lower()
+    return text in {value.lower() for value in (row.default, *row.agrees)} or text in ("none", "auto")

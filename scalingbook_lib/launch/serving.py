@@ -1,0 +1,156 @@
+"""A serving launch as read: the model, the machine, the layout and the engine's caps."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from scalingbook_lib.inference import Layout
+from scalingbook_lib.launch.flags import meanings
+from scalingbook_lib.launch.memory_fraction import FractionRule, reserve
+from scalingbook_lib.launch.reading import Account, Reading
+from scalingbook_lib.launch.settings import LaunchError
+from scalingbook_lib.launch.training import Given, of_size
+from scalingbook_lib.machines import Chip, Machine
+from scalingbook_lib.models import ModelError, Transformer, find, published_names
+from scalingbook_lib.models.quantization import serving_types
+from scalingbook_lib.units import BF16, FP16, DType, dtype, matrix_unit_dtype
+
+MODEL_OPTION = "add --model, as in --model llama-3-70b"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingLaunch:
+    """What a serving command asks for: `replicas` of a layout fill the machine.
+
+    The caps are those of one replica; None is no cap. `fraction` is the share of the memory by `rule`.
+    `drafts` are tokens that speculative decoding verifies in a step, 0 without it.
+    """
+
+    launcher: str
+    model: Transformer
+    machine: Machine
+    layout: Layout
+    rule: FractionRule
+    fraction: float
+    chunk: int
+    policy: str
+    max_sequences: int | None = None
+    max_length: int | None = None
+    drafts: int = 0
+    account: Account
+
+    @property
+    def replicas(self) -> int:
+        """Copies of the model."""
+        return self.machine.chips // self.layout.chips
+
+    @property
+    def reserve(self) -> float:
+        """The share of the HBM that the engine leaves, by its own rule."""
+        return reserve(
+            self.rule, self.fraction, self.model, self.layout, self.machine, step_tokens=self.chunk
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A model with the dtypes in which a checkpoint stores it; `types` are fields of a layout."""
+
+    model: Transformer
+    types: dict[str, Any]
+
+
+def served(r: Reading, given: Given) -> Served:
+    """The model of the command, or the given one, with the dtypes of its checkpoint."""
+    name = r.word("model") if r.given("model") else ""
+    model = given.model
+    if model is None and not name:
+        raise LaunchError(f"the command does not name the model; {MODEL_OPTION}")
+    if model is None:
+        model = _found(r, name)
+    types: dict[str, Any] = dict(serving_types(model))
+    if not types and name:
+        types = _stored(r, name)
+    return Served(model, types | _asked(r, types))
+
+
+def _found(r: Reading, name: str) -> Transformer:
+    for text in (name, published_names.without_stored_type(name)):
+        try:
+            return find(text)
+        except ModelError as found:
+            error = found
+    raise r.refuse("model", "is not a model of the catalog", f"{MODEL_OPTION}: {error}") from error
+
+
+def _stored(r: Reading, name: str) -> dict[str, DType]:
+    """The dtypes of a published checkpoint: by a word of its name, or by values.csv."""
+    known = meanings("checkpoints", "stored")
+    lowered = name.lower()
+    kind = published_names.stored_type(name)
+    if not kind:
+        kind = next((means for start, means in known.items() if lowered.startswith(start.lower())), "")
+    if not kind:
+        return {}
+    part, colon, kind = kind.rpartition(":")
+    r.assume(f"The checkpoint {name} stores its {part or 'weights'} in {kind}.")
+    stored = dtype(kind)
+    compute = matrix_unit_dtype(stored) if kind in ("fp8", "nvfp4", "mxfp8", "int8") else BF16
+    if colon:
+        return {part: stored, "experts_compute": compute}
+    return {"weights": stored, "compute": compute, "outer": BF16}
+
+
+def _asked(r: Reading, types: dict[str, DType]) -> dict[str, DType]:
+    """The dtypes that flags set: --quantization, --kv-cache-dtype, --dtype."""
+    found: dict[str, DType] = {}
+    half = r.get("dtype")
+    if half == FP16:
+        found["activations"] = FP16
+        if "compute" not in types:
+            found["compute"] = FP16
+    if r.table.has("quantization") and r.given("quantization"):
+        means = r.meaning("quantization").split()
+        if means and not types:
+            found |= {
+                "weights": dtype(means[0]),
+                "compute": matrix_unit_dtype(dtype(means[1])),
+                "outer": BF16,
+            }
+    if kind := r.meaning("kv"):
+        found["kv"] = dtype(kind)
+    return found
+
+
+def machine_of(r: Reading, given: Given, needed: int, how: str) -> Machine:
+    """The machine: the given one, or so many of the given chip."""
+    machine = given.machine
+    if machine is None:
+        raise LaunchError(
+            f"the command starts {needed:,} GPU{'s' * (needed > 1)} ({how}) and does not say which; add "
+            f"--machine, as in --machine h100:{needed}"
+        )
+    if isinstance(machine, Chip):
+        return of_size(machine, needed)
+    if machine.chips % needed:
+        raise LaunchError(
+            f"the command starts {needed:,} GPUs ({how}), and {machine.name} has {machine.chips:,}; write a "
+            f"machine of {needed:,}, or a multiple for replicas"
+        )
+    if machine.chips > needed:
+        r.assume(
+            f"The command starts {needed:,} of the {machine.chips:,} chips; {machine.chips // needed} such "
+            "instances fill the machine."
+        )
+    return machine
+
+
+def drafts_of(r: Reading, given: Given) -> int:
+    """The drafted tokens of a step; they count only with a known acceptance length."""
+    drafts = r.maybe("drafts", 0) or 0
+    if drafts and given.acceptance_length is None:
+        why = "how many drafted tokens are accepted decides; add --acceptance-length"
+        for key in ("drafts", "draft_model"):
+            r.unexpressed(key, why)
+        return 0
+    r.idle("draft_model")
+    return drafts

@@ -1,0 +1,56 @@
+"""Reads `trtllm-serve` and its YAML file, which overrides the command line.
+
+Expert parallelism is inside TP: TP = TP of the experts x EP. With attention DP, every GPU attends to its own
+sequences. The memory fraction is a share of what weights and buffers leave.
+"""
+
+from scalingbook_lib.inference import Layout, LayoutError
+from scalingbook_lib.launch.memory_fraction import LEFT
+from scalingbook_lib.launch.reading import Reading
+from scalingbook_lib.launch.serving import ServingLaunch, drafts_of, machine_of, served
+from scalingbook_lib.launch.settings import LaunchError
+from scalingbook_lib.launch.training import Given
+
+NAME = "tensorrt_llm"
+
+
+def read(r: Reading, given: Given) -> ServingLaunch:
+    """The launch of these settings."""
+    what = served(r, given)
+    tp, pp, cp = r.whole("tp"), r.whole("pp"), r.whole("cp")
+    ep = r.maybe("ep") or 1
+    machine = machine_of(r, given, tp * pp * cp, f"TP {tp} x PP {pp} x CP {cp}")
+    moe = what.model.experts is not None
+    if moe and tp % ep:
+        raise r.refuse(
+            "ep", f"does not divide --tp_size {tp}", "write a divisor: experts are spread inside TP"
+        )
+    own = r.on("attention_dp")
+    try:
+        layout = Layout(tp=tp, pp=pp, cp=cp, ep=ep if moe else 1, attention_dp=tp if own else 1, **what.types)
+    except LayoutError as error:
+        raise LaunchError(str(error)) from error
+    fraction = r.number("memory_fraction")
+    if not 0 < fraction <= 1:
+        raise r.refuse("memory_fraction", "is not a share", "write one from 0 to 1, as in 0.9")
+    most = r.whole("max_sequences")
+    if own:
+        r.assume(f"With attention DP, each of the {tp} GPUs serves up to {most:,} sequences.")
+    if r.on("prefix") and not r.given("prefix"):
+        r.assume("Block reuse is on by default; no request is assumed to hit it (see --prefix-cache-hit).")
+    r.idle("spec", "chunked")
+    r.unexpressed("pool_tokens", "the pool is computed from the fraction")
+    return ServingLaunch(
+        launcher=NAME,
+        model=what.model,
+        machine=machine,
+        layout=layout,
+        rule=LEFT,
+        fraction=fraction,
+        chunk=r.whole("chunk"),
+        policy="chunked",  # in-flight batching: prompts and decode steps share an iteration
+        max_sequences=most * (tp if own else 1),
+        max_length=r.maybe("max_length"),
+        drafts=drafts_of(r, given),
+        account=r.account(),
+    )

@@ -1,0 +1,135 @@
+"""A training launch as read: model, machine, batch and plan, with the account of its flags."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from scalingbook_lib.calibrated.recommendation import NODE_LIMITED
+from scalingbook_lib.launch.reading import Account, Reading
+from scalingbook_lib.launch.settings import LaunchError
+from scalingbook_lib.machines import Chip, Machine, machine_names
+from scalingbook_lib.models import Transformer
+from scalingbook_lib.training import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What the reader of a command is told besides it; None is left to the command.
+
+    `machine` is a machine, or a chip whose number the command says. `batch` counts sequences.
+    """
+
+    model: Transformer | None = None
+    machine: Machine | Chip | None = None
+    batch: int | None = None
+    sequence: int | None = None
+    remat: str | None = None
+    acceptance_length: float | None = None  # of speculative decoding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingLaunch:
+    """What a training command asks for. The machine is one of `plan.dcn` pods."""
+
+    launcher: str
+    model: Transformer
+    machine: Machine
+    batch: int  # sequences of a step, of all pods
+    T: int
+    plan: Plan
+    account: Account
+
+    @property
+    def accumulation(self) -> int:
+        """Microbatches that a data rank works through in one step."""
+        return self.plan.microbatches(self.batch)
+
+
+def model_of(reading: Reading, given: Given, found: Transformer | None, how: str) -> Transformer:
+    """The model of the command or of the option; a LaunchError says how to name it."""
+    if given.model:
+        return given.model
+    if found:
+        return found
+    raise LaunchError(f"the command does not name the model; {how}, or add --model, as in --model llama-3-8b")
+
+
+def chips_of(given: Given, counted: int | None, what: str, reading: Reading) -> Machine:
+    """The machine: as given, or the given chip in the number that the command says."""
+    machine = given.machine
+    if machine is None:
+        said = f"starts {counted:,} {what} and does not say which" if counted else ""
+        said = said or f"does not say on how many {what} it runs, or on which"
+        raise LaunchError(f"the command {said}; add --machine, as in --machine h100:{counted or 64}")
+    if isinstance(machine, Chip):
+        if counted is None:
+            raise LaunchError(
+                f"the command does not say on how many {what} it runs; write the number in --machine, as in "
+                f"--machine {machine.name.lower().replace(' ', '-')}:64"
+            )
+        return of_size(machine, counted)
+    if counted is not None and counted != machine.chips:
+        reading.assume(
+            f"The command starts {counted:,} {what}; --machine has {machine.chips:,}, which are used instead."
+        )
+    return machine
+
+
+def of_size(chip: Chip, count: int) -> Machine:
+    """The machine of so many of these chips."""
+    return machine_names.read(f"{chip.name}:{count}", lambda _: chip).machine
+
+
+def fill(reading: Reading, degrees: Mapping[str, int], total: int, what: str) -> dict[str, int]:
+    """The degrees by key, with the one that is -1 filled up to `total`.
+
+    Raises a LaunchError if the product is not `total`, or if two degrees are -1.
+    """
+    open_ = [key for key, degree in degrees.items() if degree == -1]
+    for key, degree in degrees.items():
+        if degree < 1 and degree != -1:
+            raise reading.refuse(
+                key, "is not a degree", "write a whole number of at least 1, or -1 for the rest"
+            )
+    known = prod(degree for degree in degrees.values() if degree != -1)
+    named = " · ".join(
+        f"{reading.setting(key).name.removesuffix(' (default)')}={degree}"
+        for key, degree in degrees.items()
+        if degree not in (1, -1)
+    )
+    if len(open_) > 1:
+        flags = " and ".join(reading.setting(key).name for key in open_)
+        raise LaunchError(f"{flags} are both -1; write a number for one of them")
+    if (open_ and total % known) or (not open_ and known != total):
+        rule = "does not divide" if open_ else "is not"
+        raise LaunchError(
+            f"{named or 'the product of all degrees'} = {known:,} {rule} the {total:,} {what}; write degrees "
+            f"whose product {'divides' if open_ else 'is'} {total:,}, or another --machine"
+        )
+    return {key: total // known if degree == -1 else degree for key, degree in degrees.items()}
+
+
+def sequence_of(reading: Reading, given: Given, key: str) -> int:
+    """The sequence length: as given, or as the command says."""
+    if given.sequence:
+        return given.sequence
+    if not reading.given(key) and reading.get(key) is None:
+        raise LaunchError(
+            f"the command does not set {reading.setting(key).name}; add it, or --sequence, as in "
+            "--sequence 8192"
+        )
+    return reading.whole(key)
+
+
+def domains(model: Transformer) -> int | None:
+    """The scale-up domains to which the model's router limits the experts of a token."""
+    return NODE_LIMITED.get(model.name)
+
+
+def divided(reading: Reading, key: str, total: int, by: int, what: str) -> int:
+    """`total` / `by`, where it must be whole."""
+    if by < 1 or total % by:
+        raise reading.refuse(
+            key, f"leaves {total:,} {what}, which do not divide by {by:,}", f"write a multiple of {by:,}"
+        )
+    return total // by

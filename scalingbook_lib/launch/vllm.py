@@ -1,0 +1,149 @@
+"""Reads `vllm serve`: its options, and the YAML file of --config.
+
+A data-parallel rank is an engine of its own, with its own caps and KV cache. The experts of a mixture are
+spread over all TP x DP ranks, whole ones with --enable-expert-parallel. Context parallelism of decoding
+reuses the GPUs of TP. The memory fraction is a share of the whole card.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from scalingbook_lib.inference import Layout, LayoutError
+from scalingbook_lib.launch.memory_fraction import CARD
+from scalingbook_lib.launch.reading import Reading
+from scalingbook_lib.launch.serving import ServingLaunch, drafts_of, machine_of, served
+from scalingbook_lib.launch.settings import LaunchError
+from scalingbook_lib.launch.training import Given
+from scalingbook_lib.machines import Chip
+from scalingbook_lib.models.quantization import serving_types
+from scalingbook_lib.units import BF16, FP8, GiB
+
+NAME = "vllm"
+LARGE_MEMORY_BYTES = 70 * GiB
+"""The memory from which vLLM uses larger steps, except on A100."""
+
+
+def large(chip: Chip) -> bool:
+    """Whether vLLM uses its larger defaults on a chip."""
+    return chip.hbm_bytes >= LARGE_MEMORY_BYTES and not chip.name.startswith("A100")
+
+
+def default_batched_tokens(chip: Chip) -> int:
+    """vLLM's default limit of batched tokens for an API server: 8,192 on chips with large memory, else 2,048.
+
+    Source: vLLM 0.11, vllm/engine/arg_utils.py.
+    """
+    return 8192 if large(chip) else 2048
+
+
+def default_max_sequences(chip: Chip) -> int:
+    """vLLM's default for --max-num-seqs of an API server, from the same function."""
+    return 1024 if large(chip) else 256
+
+
+def read(r: Reading, given: Given) -> ServingLaunch:
+    """The launch of these settings."""
+    what = served(r, given)
+    tp, pp, dp, pcp, dcp = (r.whole(key) for key in ("tp", "pp", "dp", "pcp", "dcp"))
+    moe = what.model.experts is not None
+    spread = r.on("ep")
+    machine = machine_of(r, given, tp * pp * dp * pcp, f"TP {tp} x PP {pp} x DP {dp}")
+    wide, inside = (tp * dp, dp) if moe else (tp, 1)
+    try:
+        layout = Layout(
+            tp=wide,
+            pp=pp,
+            cp=pcp,
+            ep=wide if moe and spread else 1,
+            redundant_experts=r.whole("redundant", 0) if moe and spread else 0,
+            attention_dp=inside,
+            kv_sequence=dcp,
+            **what.types,
+        )
+    except LayoutError as error:
+        raise LaunchError(str(error)) from error
+    if r.given("dp_local"):
+        r.idle("dp_local")
+    chip = machine.chip
+    chunk = r.whole("chunk") if r.given("chunk") else _default(r, "chunk", default_batched_tokens(chip))
+    each = (
+        r.whole("max_sequences")
+        if r.given("max_sequences")
+        else _default(r, "max_sequences", default_max_sequences(chip))
+    )
+    if inside > 1:
+        r.assume(
+            f"Each of the {dp} data-parallel ranks serves up to {each:,} sequences; together {each * dp:,}."
+        )
+    r.unexpressed("pool_bytes", "the pool is computed from --gpu-memory-utilization")
+    if r.on("prefix") and not r.given("prefix"):
+        r.assume("Prefix caching is on by default; no request is assumed to hit it (see --prefix-cache-hit).")
+    return ServingLaunch(
+        launcher=NAME,
+        model=what.model,
+        machine=machine,
+        layout=layout,
+        rule=CARD,
+        fraction=_share(r),
+        chunk=chunk,
+        policy="chunked" if r.on("chunked") else "interleaved",
+        max_sequences=each * inside,
+        max_length=r.maybe("max_length", -1) if r.word("max_length") not in ("-1", "auto") else None,
+        drafts=drafts_of(r, given),
+        account=r.account(),
+    )
+
+
+def _default(r: Reading, key: str, value: int) -> int:
+    """A default that depends on the chip."""
+    flag = r.setting(key).name
+    r.assume(f"{flag} is {value:,}, the default on this chip ({r.table.of(key).version}).")
+    return value
+
+
+def _share(r: Reading) -> float:
+    share = r.number("memory_fraction")
+    if not 0 < share <= 1:
+        raise r.refuse("memory_fraction", "is not a share of the card", "write one from 0 to 1, as in 0.9")
+    return share
+
+
+SEARCHED: dict[str, Any] = {"rows": 1, "kv_batch": 1, "cp": 1, "activations": BF16}
+"""The fields of layouts that a command can express."""
+
+
+def flags_of(one: ServingLaunch) -> Iterator[tuple[str, object]]:
+    """The keys and values of a layout and its caps; reading back shows what cannot be said."""
+    layout, moe = one.layout, one.model.experts is not None
+    inside = layout.attention_dp if moe else 1
+    yield "tp", layout.tp // inside
+    if layout.pp > 1:
+        yield "pp", layout.pp
+    ranks = inside if moe else one.replicas
+    if ranks > 1:
+        yield "dp", ranks
+    if layout.ep > 1:
+        yield "ep", True
+    if layout.redundant_experts:
+        yield "redundant", layout.redundant_experts
+    if layout.kv_sequence > 1:
+        yield "dcp", layout.kv_sequence
+    if layout.cp > 1:
+        yield "pcp", layout.cp
+    yield from type_flags(one)
+    yield "memory_fraction", f"{one.fraction:g}"
+    if one.max_sequences:
+        yield "max_sequences", max(one.max_sequences // inside, 1)
+    if one.max_length:
+        yield "max_length", one.max_length
+    yield "chunk", one.chunk
+    if one.policy == "interleaved":
+        yield "chunked", False
+
+
+def type_flags(one: ServingLaunch) -> Iterator[tuple[str, object]]:
+    """--quantization for fp8 weights, and the type of the KV cache."""
+    if one.layout.weights is FP8 and "weights" not in serving_types(one.model):
+        yield "quantization", "fp8"
+    if one.layout.kv is FP8:
+        yield "kv", "fp8_e4m3" if one.launcher == "sglang" else "fp8"

@@ -1,0 +1,74 @@
+"""The page on launch commands shows what the command line prints, and the times of the recipes."""
+
+import contextlib
+import io
+import re
+import shlex
+
+import pytest
+
+import scalingbook_cli as cli
+from scalingbook_lib import calibrated, training
+from scalingbook_lib.launch import table
+from scalingbook_lib.units import si
+from tests.launch.test_launch_recipes import RECIPES, TIMED, read
+from tools.environment import ROOT
+
+PAGE = (ROOT / "launch.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(sh|text)\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def recipe_row(name):
+    """The row of a recipe: published and predicted step times."""
+    one, row = read(name), RECIPES[name]
+    efficiency = calibrated.training(one.machine.chip, one.plan.compute.name)
+    step = training.step(one.model, one.machine, one.plan, batch=one.batch, T=one.T, efficiency=efficiency)
+    rate = row["published_tokens_per_s_per_chip"]
+    published_s = one.batch * one.T / float(rate) / one.plan.chips if rate else float(row["published_step_s"])
+    cells = (
+        one.model.name,
+        one.machine.name.partition(" with ")[0],
+        table(one.launcher).name,
+        si(published_s, "s"),
+        si(step.total_s, "s"),
+        f"{step.total_s / published_s:.2f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """Everything that the commands of the page print."""
+    folder = tmp_path_factory.mktemp("launch")
+    (script, *commands) = [text for kind, text in BLOCKS if kind == "sh"]
+    (folder / "run.sh").write_text(f"{script}\n")
+    out = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("COLUMNS", "100")
+        for line in commands:
+            with contextlib.redirect_stdout(io.StringIO()) as told:
+                assert cli.main(shlex.split(line)[1:]) == 0
+            out.append("\n".join(row.rstrip() for row in told.getvalue().splitlines()))
+    return "\n".join(out)
+
+
+@pytest.mark.parametrize("text", [text for kind, text in BLOCKS if kind == "text"])
+def test_the_page_shows_what_is_printed(printed, text):
+    assert text in printed
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_a_published_time_stands_beside_its_prediction(name):
+    assert recipe_row(name) in PAGE
+
+
+def test_the_ratios_are_as_the_text_says():
+    ratios = [(row.split(" | ")[0], float(row.split(" | ")[-1][:-2])) for row in map(recipe_row, TIMED)]
+    dense = [ratio for name, ratio in ratios if "Llama" in name and "8B" not in name]
+    experts = [ratio for name, ratio in ratios if "Llama" not in name]
+    assert all(abs(ratio - 1) <= 0.12 for ratio in dense)
+    assert round(1 - min(experts), 2) == 0.37
+    assert max(experts) < 1
+    assert f"within {0.12:.0%}, except" in " ".join(PAGE.split())
+    assert f"up to {0.37:.0%} too short" in " ".join(PAGE.split())

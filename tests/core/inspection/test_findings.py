@@ -1,0 +1,86 @@
+"""Every rule finds its fault in a compiled program that has it, and nothing where it is corrected."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scalingbook_lib.inspection import findings as rules
+from scalingbook_lib.inspection.findings import finding
+from scalingbook_lib.inspection.findings.finding import Section
+from tests.core.inspection.conftest import PROGRAMS
+
+CHAPTERS = Path(__file__).parents[3] / "chapters"
+MESSAGES = {
+    "repeated in a loop": r"all-gather over data moves the same 8.39 MB in each of 8 trips",
+    "summed in every trip": r"all-reduce over data of 16.8 MB runs in each of 8 trips",
+    "gathered and mostly unused": r"all-gather over data of 537 MB, and only 0.098% of its bytes are used",
+    "reduced, then sliced": r"all-reduce over model of 4.19 MB keeps 1/4 of its result",
+    "exposed communication": r"all-reduce over model of 4.19 MB runs once synchronously: 132 µs exposed, 58%",
+    "latency-bound collectives": r"all-reduce over data runs 16 times on at most 4 B, which is "
+    "mostly latency",
+    "fp32 collectives": r"all-reduce over data moves fp32: \d+ MB received per run",
+    "replicated state": r"32 MiB of optimizer state \(state\['mu'\]\) are replicated over data, on 4 devices",
+    "not donated": r"new values of 48 MiB of arguments \(state\['mu'\], state\['w'\]\)",
+    "padded arrays": r"bf16\[129,129,129\] takes [\d.]+ MiB instead of 4.094 MiB",
+    "memory nearly full": r"The peak of 14.89 GiB is 93% of a device's 16 GiB",
+    "recomputed": r"25% of the FLOPs \(137 GFLOPs\) are recomputed",
+    "padded matmuls": r"2,048 × 8,192 × 129 is padded \(columns from 129 to 256\): 98% more FLOPs",
+    "uneven shards": r"A dimension of 1,030 is padded to 1,032",
+    "relayout copies": r"1 kernel only copies or transposes: 1.29 ms, 62% of the step",
+    "fp32 matmuls": r"100% of the FLOPs multiply fp32 operands",
+    "scores in HBM": r"Attention scores \(f32\[4,4,2048,2048\]\) go through HBM: 537 MB per run",
+    "calls to the host": r"The program calls the host once per run",
+}
+
+
+@pytest.mark.parametrize("rule", MESSAGES)
+def test_a_rule_finds_its_fault_and_only_where_it_is(program, rule):
+    faulty, fixed = (program(rule, faulty=faulty).findings for faulty in (True, False))
+    found = [one for one in faulty if one.rule == rule]
+    assert found
+    assert re.search(MESSAGES[rule], found[0].message)
+    assert rule not in {one.rule for one in fixed}
+
+
+def test_every_rule_has_a_program_with_its_fault(program):
+    names = {rule.__name__ for rule in rules.RULES}
+    assert len(names) == len(rules.RULES) == len(MESSAGES)
+    assert len([*PROGRAMS.glob("*.gz")]) == 2 * len(MESSAGES)
+
+
+@pytest.mark.parametrize("rule", MESSAGES)
+def test_a_finding_says_what_to_change_what_that_saves_and_where_the_book_explains_it(program, rule):
+    for one in program(rule, faulty=True).findings:
+        assert 0 < one.severity <= 1
+        assert one.advice
+        assert not one.message.endswith(".")
+        assert not one.advice.endswith(".")
+        assert one.saved_s <= program(rule, faulty=True).program.run_s
+
+
+@pytest.mark.parametrize(
+    "section", [value for value in vars(finding).values() if isinstance(value, Section)], ids=str
+)
+def test_a_section_of_the_book_exists_under_its_title(section):
+    text = (CHAPTERS / f"{section.page}.md").read_text(encoding="utf-8")
+    heading = re.search(rf"^\({section.anchor}\)=\n(?:\([\w-]+\)=\n)*#+ (.*)$", text, re.M)
+    assert heading
+    assert heading[1].startswith(section.title)
+
+
+def test_the_most_expensive_finding_is_first_and_a_transfer_is_explained_once(program, step):
+    severities = [one.severity for one in step.findings]
+    assert severities == sorted(severities, reverse=True)
+    rules_ = [one.rule for one in program("gathered and mostly unused", faulty=True).findings]
+    assert "exposed communication" not in rules_
+
+
+def test_a_residual_stream_is_not_an_accumulator(step):
+    """Each layer adds a sum over model to the residual stream, which the next layer reads."""
+    assert "summed in every trip" not in {one.rule for one in step.findings}
+
+
+def test_a_gradient_is_not_a_new_value_of_its_weights(program):
+    """The gradient has the shape of the weights, which the caller still needs: nothing can be donated."""
+    assert "not donated" not in {one.rule for one in program("recomputed", faulty=True).findings}

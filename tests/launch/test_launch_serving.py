@@ -1,0 +1,159 @@
+"""What each server means by its words: groups and replicas, caps and load, and three memory fractions."""
+
+import pytest
+
+from scalingbook_lib import inference, launch
+from scalingbook_lib.launch import Given, LaunchError
+from scalingbook_lib.launch.memory_fraction import CARD, LEFT, STATIC
+from scalingbook_lib.machines import chips, machine_names
+from scalingbook_lib.units import BF16, FP8, MXFP4
+
+LLAMA, V3 = "meta-llama/Llama-3.1-70B-Instruct", "deepseek-ai/DeepSeek-V3"
+
+
+def read(text, chip=chips.H100, **more):
+    return launch.read(text, Given(machine=chip, **more))
+
+
+def test_three_servers_have_three_pools_at_090():
+    pools = [rule.pool(0.9, card=80, weights=35, working=5) for rule in (CARD, LEFT)]
+    assert pools == pytest.approx([32, 36])
+    assert STATIC.pool(0.9, card=80, weights=35, working=5) == pytest.approx(37)
+    assert STATIC.pool(0.99, card=80, weights=35, working=5) == pytest.approx(
+        40
+    )  # activations need their place
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (CARD, f"vllm serve {LLAMA} -tp 4 --gpu-memory-utilization 0.8"),
+        (STATIC, f"python -m sglang.launch_server --model-path {LLAMA} --tp 4 --mem-fraction-static 0.8"),
+        (LEFT, f"trtllm-serve {LLAMA} --tp_size 4 --kv_cache_free_gpu_memory_fraction 0.8"),
+    ],
+)
+def test_the_cache_fills_the_pool_of_its_server(rule, text):
+    one = read(text)
+    assert one.rule is rule
+    card = one.machine.chip.hbm_bytes
+    full = inference.memory(one.model, one.layout, one.machine, batch=1, S=1, step_tokens=one.chunk)
+    pool = rule.pool(0.8, card=card, weights=full.weights, working=full.activations + full.logits)
+    batch = inference.largest_batch(one.model, one.layout, one.machine, S=4096, reserve=one.reserve)
+    held = inference.memory(one.model, one.layout, one.machine, batch=batch, S=4096).kv
+    assert 0.95 * pool < held <= pool
+
+
+def test_data_parallelism_of_a_dense_model_is_replicas():
+    one = read(f"vllm serve {LLAMA} -tp 4 -dp 2")
+    assert (one.layout.tp, one.replicas, one.machine.chips) == (4, 2, 8)
+
+
+def test_data_parallelism_of_experts_shares_them_and_multiplies_the_caps():
+    one = read(f"vllm serve {V3} -dp 8 --enable-expert-parallel --max-num-seqs 256", chips.H200)
+    layout = one.layout
+    assert (layout.tp, layout.ep, layout.attention_dp, one.replicas) == (8, 8, 8, 1)
+    assert one.max_sequences == 2048  # each engine has its own cap
+    split = read(f"vllm serve {V3} -dp 8", chips.H200).layout
+    assert (split.ep, split.attention_dp) == (1, 8)
+
+
+def test_context_parallel_decoding_adds_no_gpus():
+    one = read(f"vllm serve {LLAMA} -tp 8 -dcp 2")
+    assert (one.machine.chips, one.layout.kv_sequence) == (8, 2)
+
+
+def test_dp_attention_of_sglang_is_cut_out_of_tp():
+    """--tp 16 --dp 16 --enable-dp-attention --ep 16 are 16 GPUs, not 256."""
+    text = f"python -m sglang.launch_server --model-path {V3} --tp 16 --dp 16 --ep 16"
+    one = read(f"{text} --enable-dp-attention")
+    assert (one.machine.chips, one.layout.attention_dp, one.layout.ep) == (16, 16, 16)
+    assert read(text).machine.chips == 256
+
+
+def test_experts_of_tensorrt_llm_are_inside_tp():
+    one = read(f"trtllm-serve {V3} --tp_size 8 --ep_size 4", chips.H200)
+    assert (one.machine.chips, one.layout.ep) == (8, 4)
+
+
+def test_the_file_of_tensorrt_llm_overrides_the_command_and_that_of_vllm_does_not():
+    text = (
+        "cat > a.yml <<EOF\n"
+        "kv_cache_config:\n  free_gpu_memory_fraction: 0.5\nenable_attention_dp: true\nEOF\n"
+        f"trtllm-serve {V3} --tp_size 8 --kv_cache_free_gpu_memory_fraction 0.9 --extra_llm_api_options a.yml"
+    )
+    one = read(text, chips.H200)
+    assert (one.fraction, one.layout.attention_dp) == (0.5, 8)
+    text = "cat > a.yml <<EOF\nmax-num-seqs: 7\nkv-cache-dtype: fp8\nEOF\n"
+    text += f"vllm serve {LLAMA} -tp 4 --config a.yml"
+    assert (read(text).max_sequences, read(text).layout.kv) == (7, FP8)
+    assert read(f"{text} --max-num-seqs 9").max_sequences == 9
+
+
+def test_a_file_that_is_not_there_is_said():
+    one = read(f"trtllm-serve {LLAMA} --tp_size 4 --extra_llm_api_options missing.yml")
+    assert one.account.assumed[0] == (
+        "The file missing.yml is not here, and its settings override the command line; "
+        "its settings are not read."
+    )
+
+
+@pytest.mark.parametrize(
+    ("chip", "sequences", "tokens"),
+    [(chips.H100, 1024, 8192), (chips.A100, 256, 2048), (chips.L40S, 256, 2048)],
+)
+def test_defaults_of_vllm_depend_on_the_card(chip, sequences, tokens):
+    one = read("vllm serve meta-llama/Llama-3.1-8B-Instruct", chip)
+    assert (one.max_sequences, one.chunk, one.policy) == (sequences, tokens, "chunked")
+
+
+def test_a_cap_is_no_load_and_a_length_is_no_context():
+    one = read(f"vllm serve {LLAMA} -tp 4 --max-model-len 131072 --max-num-seqs 512")
+    assert (one.max_length, one.max_sequences) == (131072, 512)
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "compute", "kv"),
+    [
+        (f"vllm serve {LLAMA} -tp 4", BF16, BF16, BF16),
+        (f"vllm serve {LLAMA} -tp 4 --quantization fp8 --kv-cache-dtype fp8", FP8, FP8, FP8),
+        ("vllm serve nvidia/Llama-3.3-70B-Instruct-FP8 -tp 4", FP8, FP8, BF16),
+        (f"vllm serve {V3} -tp 16", FP8, FP8, BF16),
+        (f"python -m sglang.launch_server --model {V3} --tp 16 --kv-cache-dtype fp8_e4m3", FP8, FP8, FP8),
+    ],
+)
+def test_the_checkpoint_or_a_flag_says_the_dtypes(text, weights, compute, kv):
+    layout = read(text).layout
+    assert (layout.weights, layout.compute, layout.kv) == (weights, compute, kv)
+
+
+def test_the_experts_of_gpt_oss_are_stored_in_mxfp4():
+    layout = read("vllm serve openai/gpt-oss-120b").layout
+    assert (layout.experts, layout.weights) == (MXFP4, BF16)
+
+
+def test_drafts_count_only_with_an_acceptance_length():
+    drafts = '{"num_speculative_tokens": 3, "method": "eagle3"}'
+    text = f"vllm serve openai/gpt-oss-120b --speculative-config '{drafts}'"
+    one = read(text)
+    assert (one.drafts, [each.flag for each in one.account.unused]) == (
+        0, ["--speculative-config.num_speculative_tokens"],
+    )  # fmt: skip
+    assert read(text, acceptance_length=2.5).drafts == 3
+
+
+@pytest.mark.parametrize(
+    "flags",
+    ["--enforce-eager", "--cpu-offload-gb 10", "--enable-dbo", "--all2all-backend deepep_low_latency",
+     "--kv-cache-memory-bytes 10G", "--enable-lora"],
+)  # fmt: skip
+def test_what_changes_time_or_memory_and_is_not_expressed_is_named(flags):
+    (unused,) = read(f"vllm serve {LLAMA} -tp 4 {flags}").account.unused
+    assert unused.flag == flags.split()[0]
+    assert set(unused.effect) & {"time", "memory"}
+
+
+def test_more_chips_than_the_command_starts_are_instances():
+    one = launch.read(f"vllm serve {LLAMA} -tp 4", Given(machine=machine_names.read("h100:16").machine))
+    assert one.replicas == 4
+    with pytest.raises(LaunchError, match=r"starts 4 GPUs \(TP 4 x PP 1 x DP 1\), and 6 H100 has 6; write"):
+        launch.read(f"vllm serve {LLAMA} -tp 4", Given(machine=machine_names.read("h100:6").machine))
