@@ -20,7 +20,11 @@ PACKAGE = "scalingbook_lib."
 ROLE = "literal"  # of text between single backticks
 _TOLD = re.compile(r"Chapters?:\s+([^.]+)\.")
 _SPECIAL = re.compile(r"([*_|\\])")
-_SHORT = {"JAX": "Programming in JAX", "Transformers": "Transformer arithmetic"}
+_SHORT = {
+    "JAX": "Programming in JAX",
+    "Transformers": "Transformer arithmetic",
+    "The conclusions": "Conclusions",
+}
 """What docstrings call chapters whose title begins otherwise."""
 _INDENTED = re.compile(r"^(?:\s{2,}|\t)\S")
 
@@ -103,14 +107,13 @@ def _chapters(names: str) -> str:
 
 @cache
 def titles() -> dict[str, str]:
-    """Return the page of every chapter by its title, and by the part of its title before the colon."""
-    found = {}
-    for page in pages.every():
-        heading = re.search(r"^# (.+)$", page.text, re.MULTILINE)
-        if heading and not page.deeper:
+    """Return every page by its title, and by the part of its title before a colon or a parenthesis."""
+    found: dict[str, str] = {}
+    for page in sorted(pages.every(), key=lambda page: page.deeper):
+        if heading := re.search(r"^# (.+)$", page.text, re.MULTILINE):
             title = heading[1].strip()
-            found[title] = str(page)
-            found.setdefault(title.partition(":")[0], str(page))
+            found.setdefault(title, str(page))
+            found.setdefault(re.split(r"[:(]", title)[0].strip(), str(page))
     return found | {short: found[title] for short, title in _SHORT.items() if title in found}
 
 

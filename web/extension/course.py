@@ -130,8 +130,8 @@ def _whole() -> str:
         f"The {len(weeks())} weeks take {reading} of reading, or about {studying} with the code, the "
         f"explorers and the predictions, and about {solving} for {len(every)} of {known} exercises. We plan "
         f"{CELL} minute for a visible cell or a prediction, {EXPLORER} minutes for an explorer, {warm_up} "
-        f"for a warm-up, {core} for a core exercise and {stretch} for a stretch exercise; these are estimates, "
-        "not measurements."
+        f"for a warm-up, {core} for a core exercise and {stretch} for a stretch exercise; these are "
+        "estimates, not measurements."
     )
 
 
