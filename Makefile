@@ -9,7 +9,7 @@ export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 unexport PYTHONDONTWRITEBYTECODE # which container images set: every start of Python would compile every module again
 
-.PHONY: help book site serve test test-rest test-all durations lint size mutate attack trust renew fidelity stale bench execute lab alone colab pdf epub slides release clean set-up set-up-book
+.PHONY: help book site serve test test-rest test-all durations lint size mutate attack trust renew fidelity stale bench execute lab alone colab canary pdf epub gettext slides release clean set-up set-up-book
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -17,8 +17,8 @@ help: ## list what can be made
 book: set-up-book ## build the site and serve it on this machine
 	$(PYTHON) -m web.site book
 
-site: set-up-book ## build the site into _build/html, as it is published
-	$(PYTHON) -m web.site build --pictures
+site: set-up-book ## build the site into _build/html, as it is published; API=1 adds the pages of the API reference
+	$(PYTHON) -m web.site build --pictures $(if $(API),--api)
 
 serve: set-up-book ## serve the site as it was last built
 	$(PYTHON) -m web.site serve
@@ -90,11 +90,17 @@ alone: set-up ## run every notebook from an empty folder, on Colab's package ver
 colab: set-up ## the same on Colab's package versions only; STEMS=rooflines for one
 	$(PYTHON) -m tools.isolated_run --only colab $(STEMS)
 
+canary: set-up ## compare what `pip freeze` printed on Colab with the pinned versions; FILE=freeze.txt
+	@$(PYTHON) -m tools.canary $(FILE)
+
 pdf: set-up ## print the built site as a PDF into dist; STEMS="rooflines gpus" prints a volume for each
 	@CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTHON) -m web.bound pdf $(STEMS)
 
 epub: set-up ## write the built site as an EPUB into dist
 	@CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTHON) -m web.bound epub $(STEMS)
+
+gettext: set-up-book ## write a catalog of each page into _build/gettext, for translators
+	$(PYTHON) -m web.site gettext
 
 slides: set-up ## write the figures as slides into dist/slides, a file for each week of the course in teach.md
 	$(PYTHON) -m web.slides

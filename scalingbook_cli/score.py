@@ -44,7 +44,8 @@ def command(table: str) -> Answer:
 
     A row is a training run, the chip-hours of a whole run, a serving run, a kernel, a collective or a model's
     configuration: TABLE has the columns of training_runs.csv, training_gpu_hours.csv, inference_runs.csv,
-    kernels.csv, collectives.csv or model_configs.csv of the book's data, and is recognized by them. Whatever
+    kernels.csv, collectives.csv or model_configs.csv of the book's data, and is recognized by them. A table
+    with the columns prediction and measured is compared with the dated predictions of the book. Whatever
     the software, a row is read by its own columns; what they leave open widens its band and is listed as a
     cause. Rows that cannot be right as they were read, such as one faster than the roofline, are predicted
     too and listed as findings; rows that cannot be predicted are listed with the reason. For comparison, a

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
@@ -34,6 +35,7 @@ from tools.notebooks import Notebook
 WORK = ROOT / ".make" / "alone"
 UV = Path(sys.executable).with_name("uv")
 COLAB = ROOT / "tools" / "colab.txt"
+COLAB_PYTHON = "3.13"
 SET_UP_CELLS = 3  # code cells: the first one, the devices, the imports
 PYTEST = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--nbval-lax", "--nbval-current-env"]
 PYTEST += ["--nbval-cell-timeout=900", "--durations=5"]
@@ -46,6 +48,13 @@ class Versions:
     name: str
     home: Path
     whole: bool
+
+
+class Interpreter(NamedTuple):
+    """A Python on this machine, with its version as in '3.13'."""
+
+    path: Path
+    version: str
 
 
 @dataclass(frozen=True)
@@ -96,13 +105,46 @@ def wheel() -> Path:
     return made
 
 
+def colab_python() -> Interpreter:
+    """Return an interpreter of Colab's Python, or the one that runs this if the machine has none.
+
+    It is looked for on PATH, where Debian puts one too, in pyenv, and among those that uv manages.
+    """
+    found = (path for path in _candidates(COLAB_PYTHON) if _version(path) == COLAB_PYTHON)
+    own = Path(sys.executable)
+    return Interpreter(path, COLAB_PYTHON) if (path := next(found, None)) else Interpreter(own, _version(own))
+
+
+def _candidates(version: str) -> Iterator[Path]:
+    """Yield where an interpreter of this version may be."""
+    for folder in (*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/usr/local/bin"):
+        yield Path(folder, f"python{version}")
+    home = Path.home()
+    pyenv = Path(os.environ.get("PYENV_ROOT") or home / ".pyenv")
+    data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python")
+    yield from sorted(pyenv.glob(f"versions/{version}*/bin/python"), reverse=True)
+    yield from sorted(uv.glob(f"cpython-{version}*/bin/python3"), reverse=True)
+
+
+def _version(python: Path) -> str:
+    """Return the version of an interpreter, or "" if it does not run: pyenv has shims of absent versions."""
+    if not python.is_file():
+        return ""
+    code = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
 def colab() -> Versions:
-    """Return an environment with Colab's package versions."""
-    home, stamp = WORK / "packages", WORK / "packages" / ".set-up"
-    digest = hashlib.sha256(COLAB.read_bytes()).hexdigest()
+    """Return an environment with Colab's package versions, and its Python where this machine has that."""
+    home, stamp, base = WORK / "packages", WORK / "packages" / ".set-up", colab_python()
+    other = "" if base.version == COLAB_PYTHON else f", for lack of Python {COLAB_PYTHON}"
+    print(f"Colab's versions run on Python {base.version}{other}: {base.path}", flush=True)
+    digest = f"{base.version} {hashlib.sha256(COLAB.read_bytes()).hexdigest()}"
     if not stamp.exists() or stamp.read_text() != digest:
         shutil.rmtree(home, ignore_errors=True)
-        subprocess.run([UV, "venv", "--quiet", "--seed", "--python", sys.executable, home], check=True)
+        subprocess.run([UV, "venv", "--quiet", "--seed", "--python", base.path, home], check=True)
         python = home / "bin" / "python"
         subprocess.run(
             [UV, "pip", "install", "--quiet", "--require-hashes", "--python", python, "-r", COLAB], check=True

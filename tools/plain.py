@@ -51,7 +51,8 @@ class Book:
 def book(root: Path) -> Book:
     """Return the labels of all sources below a root, and the works in its bibliography."""
     titles = {}
-    for path in [*root.glob("*.md"), *root.glob("chapters/*.md"), *root.glob("solutions/*.md")]:
+    folders = ("*.md", "chapters/*.md", "solutions/*.md", "api/*.md")
+    for path in (path for pattern in folders for path in root.glob(pattern)):
         # Pages of the root have no notebook, so a link to one leads to its Markdown.
         shown = path.with_suffix(".ipynb") if path.parent != root else path
         for found in _TITLED.finditer(path.read_text(encoding="utf-8")):

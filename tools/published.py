@@ -1,8 +1,8 @@
 """Write the reference pages on accuracy: `python -m tools.published [training]`.
 
-A page is its template, `<name>_page.md`, with every {name} filled in by `<name>_page.py`; beside it are one
-figure and the data files that the page links. `make fidelity` writes all of them, and tests check that they
-are up to date.
+A page is its template, `<name>_page.md`, with every {name} filled in by `<name>_page.py`; beside it are its
+figure, if it has one, and the data files that the page links. `make fidelity` writes all of them, and tests
+check that they are up to date.
 """
 
 import csv
@@ -22,19 +22,19 @@ from tools.scatter import Scatter
 type Cells = Iterator[tuple[str, ...]]
 type Records = Iterable[Mapping[str, object]]
 
-NAMES = "training", "serving", "compiled", "fidelity"
+NAMES = "training", "serving", "compiled", "fidelity", "predictions"
 MISSING = "–"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A reference page: the values and tables of its template, its figure, and its data files."""
+    """A reference page: the values and tables of its template, its figure if it has one, its data files."""
 
     name: str
     stem: str
     values: Callable[[], dict[str, str]]
     tables: Mapping[str, Callable[[], Cells]]
-    figure: Callable[[], Scatter]
+    figure: Callable[[], Scatter] | None
     data: Mapping[str, Callable[[], Records]]
 
     def text(self) -> str:
@@ -46,8 +46,8 @@ class Page:
     def files(self) -> dict[Path, str]:
         """Return the text of the page, of its figure and of its data files, by path."""
         data = {ROOT / "data" / f"{name}.csv": csv_text(rows()) for name, rows in self.data.items()}
-        page = {ROOT / f"{self.stem}.md": self.text(), ROOT / f"{self.stem}.svg": self.figure().svg()}
-        return page | data
+        drawn = {ROOT / f"{self.stem}.svg": self.figure().svg()} if self.figure else {}
+        return {ROOT / f"{self.stem}.md": self.text()} | drawn | data
 
     def write(self) -> None:
         """Write all files of the page."""

@@ -14,6 +14,7 @@ _EXECUTING = {  # needed only to execute notebooks; a page shows the outputs tha
     "direct": "NotebookClientDirect",
     "inline": "NotebookClientInline",
 }
+_API = "      - file: api\n        title: API reference"
 _NOT_NEEDED = (
     "rfc3987_syntax",  # jsonschema uses it to compile a grammar of addresses, and works without it
     "jupyter_server",  # jupytext registers itself with it
@@ -29,19 +30,40 @@ def _leave_out() -> None:
         sys.modules[name] = None  # type: ignore[assignment]
 
 
-def make(source: Path, work: Path, *, strict: bool) -> int:
-    """Run Sphinx and return its status, 0 for success; `strict` turns warnings into errors."""
+def _contents(source: Path, work: Path, *, api: bool) -> Path:
+    """Return the table of contents, with the pages of the API reference below its first page if asked."""
+    own = source / "_toc.yml"
+    if not api:
+        return own
+    below = sorted(path.relative_to(source).with_suffix("").as_posix() for path in source.glob("api/*.md"))
+    sections = "".join(f"\n          - file: {page}" for page in below)
+    first, found, rest = own.read_text(encoding="utf-8").partition(_API)
+    if not found:
+        raise SystemExit(f"{own} has no page {_API.strip()!r}, below which the API reference stands")
+    path = work / "toc-with-api.yml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{first}{found}\n        sections:{sections}{rest}", encoding="utf-8")
+    return path
+
+
+def make(source: Path, work: Path, *, strict: bool, api: bool = False, builder: str = "html") -> int:
+    """Run Sphinx and return its status, 0 for success.
+
+    `strict` turns warnings into errors; `api` adds the pages of the API reference.
+    """
     _leave_out()
     from jupyter_book.sphinx import build_sphinx
 
     told = build_sphinx(
         source,
-        work / "_build" / "html",
+        work / "_build" / builder,
+        builder=builder,
         path_config=source / "_config.yml",
         noconfig=True,
         confoverrides={
-            "external_toc_path": (source / "_toc.yml").as_posix(),
+            "external_toc_path": _contents(source, work, api=api).as_posix(),
             "latex_individualpages": False,
+            "gettext_compact": False,  # a catalog for each page
             "nitpicky": True,
         },
         warningiserror=strict,
@@ -52,4 +74,6 @@ def make(source: Path, work: Path, *, strict: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(make(Path(sys.argv[1]), Path(sys.argv[2]), strict="--strict" in sys.argv))
+    folders, flags = (Path(sys.argv[1]), Path(sys.argv[2])), sys.argv[3:]
+    builder = "gettext" if "--gettext" in flags else "html"
+    sys.exit(make(*folders, strict="--strict" in flags, api="--api" in flags, builder=builder))

@@ -58,7 +58,7 @@ def main() -> None:
     """Build everything from scratch."""
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
-    made = site.build(pictures=True)
+    made = site.build(pictures=True, api=True)
     library(DIST)
     bind(made, DIST)
     archive(made, DIST / f"book-{stamp.VERSION}-site.zip")

@@ -1,4 +1,4 @@
-"""Build the site: `python -m web.site build`, `serve`, `book` (both), `vendor`, `clean`.
+"""Build the site: `python -m web.site build`, `serve`, `book` (both), `gettext`, `vendor`, `clean`.
 
 Sphinx works in `_build/work`; a successful build replaces `_build/html` by one rename. A build that failed or
 was killed leaves a mark, and the next one starts from scratch. A second build waits for the first.
@@ -24,26 +24,33 @@ TOOLS = ("jupyter-book", "sphinx", "sphinx-book-theme", "myst-nb", "sphinxcontri
 
 
 def build(
-    source: Path = vendor.ROOT, target: Path = BUILD, *, draft: bool = False, pictures: bool = False
+    source: Path = vendor.ROOT,
+    target: Path = BUILD,
+    *,
+    draft: bool = False,
+    pictures: bool = False,
+    api: bool = False,
 ) -> Path:
     """Build the book below `source` into `target`/html and return that folder; warnings fail unless `draft`.
 
-    A published site needs `pictures` in its notebooks; the local server adds them on download.
+    A published site needs `pictures` in its notebooks; the local server adds them on download. `api` adds the
+    pages of the API reference.
     """
     with build_lock(target):
-        return _build(source, target, draft=draft, pictures=pictures)
+        return _build(source, target, draft=draft, pictures=pictures, api=api)
 
 
-def _build(source: Path, target: Path, *, draft: bool, pictures: bool) -> Path:
+def _build(source: Path, target: Path, *, draft: bool, pictures: bool, api: bool) -> Path:
     started = time.monotonic()
     vendor.install()
     mend(target)
     work = target / "work"
-    _start(work, source)
+    _start(work, source, api=api)
     made = work / "_build" / "html"
     with ThreadPoolExecutor() as beside:
         other = beside.submit(_beside_the_pages, source, work, made, pictures=pictures)
-        _sphinx(source, work, strict=not draft)
+        # strict: a broken reference or any other warning fails the build
+        _sphinx(source, work, *(["--api"] if api else []), *([] if draft else ["--strict"]))
         other.result()
     offline.write(made)
     (made / ".nojekyll").touch()
@@ -54,9 +61,9 @@ def _build(source: Path, target: Path, *, draft: bool, pictures: bool) -> Path:
     return target / "html"
 
 
-def _start(work: Path, source: Path) -> None:
+def _start(work: Path, source: Path, *, api: bool = False) -> None:
     """Start from scratch if the last build did not finish or the build tools have changed."""
-    digest, last = _machinery(source), work / "machinery"
+    digest, last = f"{_machinery(source)}{' with the API' if api else ''}", work / "machinery"
     if (work / "unfinished").exists() or not last.exists() or last.read_text() != digest:
         shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
@@ -103,14 +110,32 @@ def _made_beside(source: Path) -> str:
     return digest.hexdigest()
 
 
-def _sphinx(source: Path, work: Path, *, strict: bool) -> None:
-    command = [sys.executable, "-m", "web.pages", str(source), str(work)]
-    command += ["--strict"] if strict else []  # a broken reference or any other warning fails the build
+def _sphinx(source: Path, work: Path, *flags: str) -> None:
+    command = [sys.executable, "-m", "web.pages", str(source), str(work), *flags]
     paths = os.pathsep.join(filter(None, [str(vendor.ROOT), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": paths, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     done = subprocess.run(command, cwd=vendor.ROOT, env=environment, close_fds=False, check=False)
     if done.returncode:
         raise SystemExit(f"the site was not built (status {done.returncode}): see the warnings above")
+
+
+def catalogs(source: Path = vendor.ROOT, target: Path = BUILD) -> Path:
+    """Write a gettext catalog of each page into `target`/gettext, for translators, and return that folder.
+
+    A message is the source of a paragraph, with its numbers, formulas and references: what the site computes,
+    such as the number of a figure, it computes in a translation too. Code and its output are no messages.
+    """
+    with build_lock(target):
+        vendor.install()
+        work = target / "gettext-work"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        _sphinx(source, work, "--gettext", "--strict")
+        made = target / "gettext"
+        shutil.rmtree(made, ignore_errors=True)
+        shutil.copytree(work / "_build" / "gettext", made, ignore=shutil.ignore_patterns(".*"))
+        shutil.rmtree(work)
+        return made
 
 
 def publish(made: Path, target: Path) -> None:
@@ -138,7 +163,7 @@ def mend(target: Path) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line and run the task."""
     parser = argparse.ArgumentParser(prog="python -m web.site", description=__doc__)
-    parser.add_argument("task", choices=("build", "serve", "book", "vendor", "clean"))
+    parser.add_argument("task", choices=("build", "serve", "book", "gettext", "vendor", "clean"))
     parser.add_argument("--source", type=Path, default=vendor.ROOT, help="the folder with _config.yml")
     parser.add_argument("--target", type=Path, default=BUILD, help="where html/ is put")
     parser.add_argument("--port", type=int, default=8000)
@@ -146,6 +171,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--pictures", action="store_true", help="draw the pictures of notebooks, which another server needs"
     )
+    parser.add_argument("--api", action="store_true", help="add the pages of the API reference")
     given = parser.parse_args(arguments)
     if given.task == "vendor":
         vendor.install(dev=True)
@@ -153,8 +179,12 @@ def main(arguments: list[str] | None = None) -> None:
         with build_lock(given.target):
             for name in ("work", "html", "html.new", "html.old"):
                 shutil.rmtree(given.target / name, ignore_errors=True)
+    if given.task == "gettext":
+        made = catalogs(given.source.resolve(), given.target.resolve())
+        print(f"{made} has a catalog for each of {len(list(made.rglob('*.pot')))} pages")
     if given.task in ("build", "book"):
-        build(given.source.resolve(), given.target.resolve(), draft=given.draft, pictures=given.pictures)
+        how = {"draft": given.draft, "pictures": given.pictures, "api": given.api}
+        build(given.source.resolve(), given.target.resolve(), **how)
     if given.task in ("serve", "book"):
         serve.serve(given.target / "html", given.port)
 

@@ -10,12 +10,13 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jax
 
 from scalingbook_lab import devices
-from scalingbook_lab.compiler import memory, sharding, slices
+from scalingbook_lab.compiler import compile_process, memory, sharding, slices
 from scalingbook_lab.compiler.memory import CompiledMemory
 from scalingbook_lab.compiler.slices import NoTpuCompiler, as_printed, why_not
 from scalingbook_lib import hlo, notation
@@ -36,6 +37,7 @@ __all__ = [
     "available",
     "compile",
     "mesh_for",
+    "portable",
     "why_not",
 ]
 
@@ -133,6 +135,27 @@ def available() -> bool:
     return not why_not()
 
 
+def portable(program: Program) -> dict[str, Any]:
+    """Return a program as plain values, which `compile` reads where a child process compiled it."""
+    return {
+        "target": program.target,
+        "chip": program.chip,
+        "sizes": dict(program.mesh.shape),
+        "memory": program.memory,
+        "text": program.text,
+    }
+
+
+def _from_child(folder: Path, fn: Callable, args: tuple, how: dict[str, Any]) -> Program:
+    """Return the program that a child process compiled with the libtpu in that folder."""
+    how = {name: value for name, value in how.items() if value is not None}
+    found = compile_process.compile_aside(folder, fn, args, how)
+    sizes = found.pop("sizes")
+    # its devices are not in this process; all that a program's properties need is the sizes of its axes
+    mesh: Any = jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes))
+    return Program(mesh=mesh, compiled=None, **found)
+
+
 def mesh_for(topology: str | None, sizes: Any) -> jax.sharding.Mesh:
     """Return the JAX mesh over a slice, or over this machine's devices if `topology` is None.
 
@@ -164,9 +187,15 @@ def compile(
     sharding; without it the compiler chooses. With `local`, `fn` is written for the shards of one device and
     communicates explicitly. `donate` lists the arguments whose memory the results may reuse.
 
+    On a machine whose TPU needs another libtpu than the compiler, a child process compiles; see
+    `slices.aside`.
+
     Raises DoesNotFit if HBM or VMEM is too small, NoTpuCompiler if there is no compiler for the topology, and
     SliceError if the mesh does not fit the topology.
     """
+    if topology is not None and (folder := slices.aside()):
+        how = {"mesh": mesh, "topology": topology, "out": out, "dtype": dtype, "local": local}
+        return _from_child(folder, fn, args, how | {"options": options, "donate": tuple(donate)} | sizes)
     slice_, on = _target(topology, mesh, args)
     structs = jax.tree.map(lambda a: sharding.argument(a, on, dtype, sizes), args)
     # without a sharding, a scalar or a table would be on this machine's CPU, and JAX would compile for the

@@ -1,18 +1,28 @@
 """Compile a function in another process, which receives its code and the modules and values that it refers
 to.
 
-The compiler dumps a TPU's instructions only if its flags were set before it started.
+The compiler dumps a TPU's instructions only if its flags were set before it started, and a machine with a TPU
+may need another libtpu to compile with than the one that the TPU runs on.
 `python -m scalingbook_lab.compiler.compile_process` is such a process: it reads the function from standard
 input and compiles it.
 """
 
+import builtins
 import importlib
 import marshal
+import os
 import pickle
+import re
+import subprocess
 import sys
+import tempfile
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from scalingbook_lab import devices
+from scalingbook_lab.compiler import slices
 
 MODULE, FUNCTION, VALUE = "module", "function", "value"
 
@@ -51,7 +61,13 @@ def unpack(packed_function: dict[str, Any]) -> Callable:
     cells = tuple(types.CellType(_unpack_value(value)) for value in packed_function["cells"])
     defaults = tuple(_unpack_value(value) for value in packed_function["defaults"])
     code = marshal.loads(packed_function["code"])
-    fn = types.FunctionType(code, namespace | {"__name__": "stack"}, packed_function["name"], defaults, cells)
+    fn = types.FunctionType(
+        code,
+        namespace | {"__name__": "stack", "__builtins__": builtins},
+        packed_function["name"],
+        defaults,
+        cells,
+    )
     fn.__kwdefaults__ = {name: _unpack_value(value) for name, value in packed_function["keywords"].items()}
     return fn
 
@@ -90,12 +106,61 @@ def _names(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*map(_names, inner))
 
 
+def environment(folder: Path | None) -> dict[str, str]:
+    """Return the variables of a child process that compiles, with the libtpu in a folder if one is given.
+
+    With such a folder, the child process uses no TPU of this machine.
+    """
+    if folder is None:
+        return dict(os.environ)
+    paths = [str(folder), *(path for path in sys.path if path)]
+    return os.environ | devices.WITHOUT_TPU | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def compile_aside(folder: Path, fn: Callable, args: tuple, how: dict[str, Any]) -> Any:
+    """Return what `aot.portable` returns in a child process with the libtpu in that folder.
+
+    Raises NoTpuCompiler if the function or its arguments cannot be sent to the process, or if it fails, and
+    whatever error compiling raises there.
+    """
+    try:
+        job = pickle.dumps({"fn": pack(fn), "args": args, "how": how, "portable": True})
+    except Exception as error:
+        raise slices.NoTpuCompiler(f"another process must compile this, and it cannot: {error}") from error
+    with tempfile.TemporaryDirectory(prefix="compiled-") as home:
+        answer = Path(home, "answer")
+        command = [sys.executable, "-m", __name__, str(answer)]
+        done = subprocess.run(command, input=job, env=environment(folder), capture_output=True, check=False)
+        if not answer.exists():
+            failed = "the process that compiles for TPUs failed"
+            raise slices.NoTpuCompiler(f"{failed}: {_last_error(done.stderr)}")
+        found = pickle.loads(answer.read_bytes())
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _last_error(stderr: bytes) -> str:
+    """Return the last line that names an error, or the last line; JAX adds a note below a traceback."""
+    lines = stderr.decode(errors="replace").strip().splitlines()
+    named = (one for one in reversed(lines) if re.match(r"[\w.]+(Error|Exception)\b", one))
+    return next(named, "".join(lines[-1:]))
+
+
 def main() -> None:
-    """Compile the function that is read from standard input."""
+    """Compile the function that is read from standard input; write what it compiles to if a file is named."""
     from scalingbook_lab.compiler import aot
 
-    packed_function = pickle.loads(sys.stdin.buffer.read())
-    aot.compile(unpack(packed_function["fn"]), *packed_function["args"], **packed_function["how"])
+    job = pickle.loads(sys.stdin.buffer.read())
+    fn, args, how = unpack(job["fn"]), job["args"], job["how"]
+    if not job.get("portable"):
+        aot.compile(fn, *args, **how)
+        return
+    try:
+        found: Any = aot.portable(aot.compile(fn, *args, **how))
+    except (ValueError, TypeError, RuntimeError) as error:
+        found = error
+    Path(sys.argv[1]).write_bytes(pickle.dumps(found))
 
 
 if __name__ == "__main__":

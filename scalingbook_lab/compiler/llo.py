@@ -4,7 +4,6 @@ The compiler dumps them only if its flags were set before it started, so another
 again.
 """
 
-import os
 import pickle
 import subprocess
 import sys
@@ -27,12 +26,13 @@ def dump(fn: Callable, args: tuple, how: dict[str, Any]) -> tuple[Bundles, ...]:
 
     Raises NoTpuCompiler if there is no compiler, and RuntimeError if the compilation fails.
     """
-    if reason := slices.why_not():
+    aside = slices.aside()
+    if aside is None and (reason := slices.why_not()):
         raise slices.NoTpuCompiler(reason)
     lab_devices.prepare()
     job = pickle.dumps({"fn": compile_process.pack(fn), "args": args, "how": how})
     with tempfile.TemporaryDirectory(prefix="llo-") as folder:
-        environment = os.environ | {"LIBTPU_INIT_ARGS": FLAGS.format(folder=folder)}
+        environment = compile_process.environment(aside) | {"LIBTPU_INIT_ARGS": FLAGS.format(folder=folder)}
         command = [sys.executable, "-m", compile_process.__name__]
         done = subprocess.run(command, input=job, env=environment, capture_output=True, check=False)
         if done.returncode:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,12 @@ GENERATIONS = {
 }
 
 LOCKED_LIBTPU = "0.0.51"  # the version in uv.lock, whose results the book prints
+
+
+_ELSEWHERE = (
+    "; here only a child process can compile for TPUs, so pass arrays in the notation and a mesh such as "
+    "Mesh(X=8) to aot.compile"
+)
 
 
 class NoTpuCompiler(RuntimeError):
@@ -123,6 +130,23 @@ def outdated(installed: str, requirements: Iterable[str]) -> str:
     return f"libtpu {installed} is older than this JAX needs; install it with: pip install libtpu=={required}"
 
 
+def aside_folder() -> Path:
+    """Return where a second libtpu is installed, beside the one that the machine's TPU runs on."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "scalingbook" / f"libtpu-{wanted_version(metadata.requires('jax') or [])}"
+
+
+def aside() -> Path | None:
+    """Return the folder of the libtpu that only child processes load, or None if this process needs none.
+
+    On a machine with a TPU, the installed libtpu is the one that the TPU runs on, and it stays as it is.
+    """
+    if not lab_devices.has_tpu() or not why_not():
+        return None
+    folder = aside_folder()
+    return folder if (folder / "libtpu").is_dir() else None
+
+
 def wanted_version(requirements: Iterable[str]) -> str:
     """Return the libtpu version that a JAX with these requirements was built for, or "0" if none is named."""
     return next(iter(re.findall(r"libtpu==([\d.]*\d)", " ".join(requirements))), "0")
@@ -135,7 +159,7 @@ def topology(name: str) -> Topology:
     Raises NoTpuCompiler if this machine has no compiler, and SliceError if the compiler has no such slice.
     """
     if reason := why_not():
-        raise NoTpuCompiler(reason)
+        raise NoTpuCompiler(f"{reason}{_ELSEWHERE if aside() else ''}")
     lab_devices.prepare()
     from jax.experimental import topologies
 

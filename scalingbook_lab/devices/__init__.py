@@ -12,7 +12,19 @@ from typing import Any
 
 from scalingbook_lib.units import Result
 
-_ACCELERATOR_FILES = ("/dev/accel*", "/dev/vfio/[0-9]*", "/dev/nvidia[0-9]*", "/dev/kfd")
+_TPU_FILES = "/dev/accel*", "/dev/vfio/[0-9]*"
+_ACCELERATOR_FILES = (*_TPU_FILES, "/dev/nvidia[0-9]*", "/dev/kfd")
+_TPU_VARIABLES = "COLAB_TPU_ADDR", "TPU_NAME", "TPU_WORKER_ID", "TPU_CHIPS_PER_HOST_BOUNDS"
+"""What Colab, Kaggle and Google Cloud set on a machine with a TPU, and `prepare` never sets."""
+WITHOUT_TPU = {
+    "JAX_PLATFORMS": "cpu",
+    "TPU_SKIP_MDS_QUERY": "1",  # there is no metadata server to ask for the TPU type
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_STDERR_LOG_LEVEL": "3",
+    "TPU_MIN_LOG_LEVEL": "3",
+}
+"""The environment variables of a process in which libtpu compiles and touches no device."""
 _NAMES = {"tpu": "TPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "cpu": "CPU"}
 EXACT = "highest"
 """The fp32 matmul precision on real devices; JAX's other name for it, "float32", also affects slices."""
@@ -97,14 +109,7 @@ def prepare() -> None:
     os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # otherwise a second process on the machine dies
     if has_accelerator():
         return
-    for name, value in {
-        "JAX_PLATFORMS": "cpu",
-        "TPU_SKIP_MDS_QUERY": "1",  # there is no metadata server to ask for the TPU type
-        "TPU_ACCELERATOR_TYPE": "v5litepod-8",
-        "TPU_WORKER_HOSTNAMES": "localhost",
-        "TPU_STDERR_LOG_LEVEL": "3",
-        "TPU_MIN_LOG_LEVEL": "3",
-    }.items():
+    for name, value in WITHOUT_TPU.items():
         os.environ.setdefault(name, value)
     import jax
 
@@ -116,3 +121,9 @@ def prepare() -> None:
 def has_accelerator() -> bool:
     """Return whether this machine has a TPU or a GPU that programs can use."""
     return any(any(Path("/").glob(pattern.lstrip("/"))) for pattern in _ACCELERATOR_FILES)
+
+
+def has_tpu() -> bool:
+    """Return whether this machine has a TPU: by its device files, or by what Colab and Kaggle set."""
+    files = any(any(Path("/").glob(pattern.lstrip("/"))) for pattern in _TPU_FILES)
+    return files or any(os.environ.get(name) for name in _TPU_VARIABLES)

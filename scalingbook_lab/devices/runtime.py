@@ -45,19 +45,26 @@ def begin(*, installed: bool) -> None:
 
 
 def install_tpu_compiler() -> None:
-    """Install the libtpu that this JAX was built for if it is missing; if that fails, print pip's reason."""
+    """Install the libtpu that this JAX was built for if it is missing; if that fails, print pip's reason.
+
+    On a machine with a TPU, the libtpu that the TPU runs on is never replaced: the other one goes into a
+    folder of its own, from which only child processes that compile load it.
+    """
     try:
         version = slices.wanted_version(metadata.requires("jax") or [])
     except metadata.PackageNotFoundError:
         return
-    if not (slices.is_supported_platform() and slices.why_not()):
+    if not (slices.is_supported_platform() and slices.why_not()) or slices.aside():
         return
     requirement = f"libtpu=={version}.*" if version != "0" else "libtpu"
+    where, target = "", []
+    if devices.has_tpu():
+        where, target = " beside the one that the TPU runs on", ["--target", str(slices.aside_folder())]
     print(
-        f"Installing {requirement}, the TPU compiler that this JAX was built for: a few hundred MB.",
+        f"Installing {requirement}, the TPU compiler that this JAX was built for{where}: a few hundred MB.",
         flush=True,
     )
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", requirement]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", *target, "--no-deps", requirement]
     result = subprocess.run(pip, capture_output=True, text=True, check=False)
     if result.returncode:
         print(

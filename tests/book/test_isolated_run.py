@@ -2,7 +2,9 @@
 
 import base64
 import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -21,6 +23,41 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(isolated_run, "WORK", tmp_path_factory.mktemp("alone"))
         return isolated_run.wheel(), isolated_run.newest()
+
+
+def fake_python(folder, version):
+    """An interpreter that only says its version; without one, a shim that fails."""
+    folder.mkdir(parents=True)
+    path = folder / ("python" if "versions" in folder.parts else "python3")
+    path.write_text(f"#!/bin/sh\necho {version}\n" if version else "#!/bin/sh\nexit 1\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def no_python(monkeypatch, tmp_path):
+    """A machine whose only other interpreters are those that a test puts into its home."""
+    monkeypatch.setattr(isolated_run, "COLAB_PYTHON", "9.9")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("PYENV_ROOT", "XDG_DATA_HOME", "UV_PYTHON_INSTALL_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def test_colabs_python_is_found_in_pyenv_and_in_uv(no_python):
+    assert isolated_run.colab_python().path == Path(sys.executable)
+    fake_python(no_python / ".pyenv" / "versions" / "9.9.2" / "bin", "")
+    managed = fake_python(no_python / ".local/share/uv/python/cpython-9.9.1-linux/bin", "9.9")
+    assert isolated_run.colab_python() == (managed, "9.9")
+    own = fake_python(no_python / ".pyenv" / "versions" / "9.9.1" / "bin", "9.9")
+    assert isolated_run.colab_python() == (own, "9.9")
+
+
+def test_colabs_python_on_the_path_comes_first(no_python, monkeypatch):
+    fake_python(no_python / ".pyenv" / "versions" / "9.9.1" / "bin", "9.9")
+    first = fake_python(no_python / "bin", "9.9").rename(no_python / "bin" / "python9.9")
+    monkeypatch.setenv("PATH", str(no_python / "bin"))
+    assert isolated_run.colab_python().path == first
 
 
 @pytest.fixture

@@ -27,6 +27,14 @@ def test_a_weeks_exercises_are_on_its_pages_and_fit_an_afternoon(week):
     assert week.reading_minutes + week.solving_minutes <= 180
 
 
+def test_times_count_code_explorers_and_predictions():
+    for week in WEEKS:
+        assert week.reading_minutes < week.studying_minutes < 6 * week.reading_minutes
+    first = course._whole()
+    assert cover.duration(sum(week.studying_minutes for week in WEEKS)) in first
+    assert cover.duration(WEEKS[0].studying_minutes) in "".join(course._told(WEEKS[0]))
+
+
 def test_the_pages_totals_are_correct():
     every = [key for week in WEEKS for key in week.exercises]
     assert len(set(every)) == len(every)

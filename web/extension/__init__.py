@@ -6,6 +6,7 @@ from sphinx.application import Sphinx
 
 from web.extension import (
     answers,
+    api,
     assets,
     cards,
     citations,
@@ -39,8 +40,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part and declare that pages can be read and written in parallel."""
     parts = (
         page_data, source, page, contents, order, head, licenses, site_files, maths, exercises, solutions,
-        answers, terms, term_links, numbers, cards, citations, cover, course, side_by_side, embed, search,
-        workbench, inspector, outputs, no_break_spaces, assets,
+        answers, api, terms, term_links, numbers, cards, citations, cover, course, side_by_side, embed,
+        search, workbench, inspector, outputs, no_break_spaces, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

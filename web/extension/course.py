@@ -4,6 +4,7 @@ A week's pages are chapters' main pages, and its exercises are among those on th
 """
 
 import csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,14 @@ from web.extension.exercises import LEVELS, name
 
 SOURCE = ROOT / "data" / "course.csv"
 MINUTES = {1: 5, 2: 15, 3: 30}  # planned for an exercise, by difficulty; not measured
+CELL, EXPLORER, GUESS = (
+    1,
+    3,
+    1,
+)  # minutes planned for visible code, an explorer and a prediction; not measured
+_CODE = re.compile(r"^```\{code-cell\}.*\n(?!:tags: .*(?:hide-|remove-))", re.MULTILINE)
+_EXPLORED = re.compile(r"^show\.explorer\(", re.MULTILINE)
+_GUESSED = re.compile(r"^:{3,}\{answer\}", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +45,17 @@ class Week:
     @property
     def title(self) -> str:
         """The titles of its chapters."""
-        return ", ".join(chapter(page).title for page in self.pages)
+        return "; ".join(chapter(page).title for page in self.pages)
 
     @property
     def reading_minutes(self) -> int:
         """The minutes to read its pages in full."""
         return sum(chapter(page).minutes[0] for page in self.pages)
+
+    @property
+    def studying_minutes(self) -> int:
+        """The minutes to read its pages, run their code, use their explorers and make their predictions."""
+        return self.reading_minutes + sum(map(_active_minutes, self.pages))
 
     @property
     def solving_minutes(self) -> int:
@@ -63,6 +77,15 @@ def weeks() -> tuple[Week, ...]:
             )
             for row in csv.DictReader(file)
         )
+
+
+@cache
+def _active_minutes(page: str) -> int:
+    """Return the minutes planned for code, explorers and predictions of a page."""
+    text = (ROOT / "chapters" / f"{page}.md").read_text(encoding="utf-8")
+    explorers = len(_EXPLORED.findall(text))
+    cells = len(_CODE.findall(text)) - explorers  # an explorer is a cell too
+    return CELL * cells + EXPLORER * explorers + GUESS * len(_GUESSED.findall(text))
 
 
 @cache
@@ -98,15 +121,17 @@ class Weeks(SphinxDirective):
 
 def _whole() -> str:
     every, known = [key for week in weeks() for key in week.exercises], len(checks.catalog())
-    reading, solving = (
+    reading, studying, solving = (
         cover.duration(sum(getattr(week, f"{kind}_minutes") for week in weeks()))
-        for kind in ("reading", "solving")
+        for kind in ("reading", "studying", "solving")
     )
     warm_up, core, stretch = MINUTES.values()
     return (
-        f"The {len(weeks())} weeks take {reading} of reading and about {solving} for {len(every)} of "
-        f"{known} exercises. We plan {warm_up} minutes for a warm-up, {core} for a core exercise and "
-        f"{stretch} for a stretch exercise; these are estimates, not measurements."
+        f"The {len(weeks())} weeks take {reading} of reading, or about {studying} with the code, the "
+        f"explorers and the predictions, and about {solving} for {len(every)} of {known} exercises. We plan "
+        f"{CELL} minute for a visible cell or a prediction, {EXPLORER} minutes for an explorer, {warm_up} "
+        f"for a warm-up, {core} for a core exercise and {stretch} for a stretch exercise; these are "
+        "estimates, not measurements."
     )
 
 
@@ -116,7 +141,9 @@ def _told(week: Week) -> Iterator[str]:
     )
     yield f"<dt>Week {week.number}: {read}</dt>"
     yield f"<dd><p>{escape(week.asks)}</p>"
-    yield f"<p>Reading: {week.reading_minutes} min. Optional: {', '.join(map(_section, week.skip))}.</p>"
+    studying = cover.duration(week.studying_minutes)
+    told = f"Reading: {week.reading_minutes} min, or about {studying} with code and explorers."
+    yield f"<p>{told} Optional: {', '.join(map(_section, week.skip))}.</p>"
     solve = ", ".join(map(_exercise, week.exercises))
     minutes = cover.duration(week.solving_minutes)
     yield f"<p>{len(week.exercises)} exercises, about {minutes}: {solve}.</p></dd>"

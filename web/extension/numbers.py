@@ -24,6 +24,7 @@ from sphinx.util.nodes import make_refnode
 
 from tools import pages
 from tools.environment import ROOT
+from web.extension import readable
 from web.extension.page_data import page_data
 
 LOG = logging.getLogger(__name__)
@@ -182,7 +183,7 @@ def _numbered(doctree: nodes.document) -> Iterator[tuple[Any, str]]:
             above = node.parent
             while not isinstance(above, nodes.section | nodes.document):
                 above = above.parent
-            yield node, above["ids"][-1] if above["ids"] else "page"
+            yield node, readable.section_anchor(above) or "page"
 
 
 def _table(table: nodes.table, count: Count, section: str) -> None:

@@ -34,6 +34,17 @@ _RAISED = str.maketrans("0123456789+-−n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻�
 _LOWERED = str.maketrans("0123456789ijkmnt", "₀₁₂₃₄₅₆₇₈₉ᵢⱼₖₘₙₜ")
 
 
+def section_anchor(section: nodes.Element) -> str:
+    """Return the label of a section, or the anchor of its title if it has none; '' without any.
+
+    docutils 0.22 lists the anchor of the title last, and older versions list it first.
+    """
+    title = next(iter(section.findall(nodes.title)), None)
+    own = nodes.make_id(title.astext()) if title is not None else ""
+    labels = [id for id in section["ids"] if id != own]
+    return next(reversed(labels or section["ids"]), "")
+
+
 def text(node: nodes.Node) -> str:
     """Return the words of a node: prose, tables, formulas, figure captions; no code and no output."""
     if isinstance(node, nodes.Text):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 
 from tools.pages import every
@@ -69,12 +70,20 @@ def note(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def places(tree: nodes.document) -> Iterator[Place]:
-    """Yield every section of a page without its subsections, and every glossary entry."""
+    """Yield every section of a page without its subsections, every glossary entry and every function."""
     for section in tree.findall(nodes.section):
-        parts = [child for child in section.children if not isinstance(child, nodes.section | nodes.title)]
+        apart = nodes.section | nodes.title | addnodes.desc
+        parts = [child for child in section.children if not isinstance(child, apart)]
         title = readable.text(next(iter(section.findall(nodes.title))))
         outer = section.parent is tree
-        yield Place("" if outer else section["ids"][-1], title, _all(parts), tuple(section["ids"]))
+        yield Place(
+            "" if outer else readable.section_anchor(section), title, _all(parts), tuple(section["ids"])
+        )
+    for entry in tree.findall(addnodes.desc):  # of the API reference
+        for signature in entry.findall(addnodes.desc_signature):
+            if signature.parent is entry and signature["ids"]:
+                told = _all([child for child in entry.children if isinstance(child, addnodes.desc_content)])
+                yield Place(signature["ids"][0], signature["ids"][0].removeprefix("scalingbook_lib."), told)
     for item in tree.findall(nodes.definition_list_item):
         for term in item.findall(nodes.term):
             if term["ids"]:

@@ -1,8 +1,9 @@
 """Scores predictions against any table of measurements.
 
 `score(rows)` takes a table with the columns of `training_runs`, `inference_runs`, `collectives`, `kernels`,
-`training_gpu_hours` or `model_configs`, of any software and with any further columns. A row that cannot be
-interpreted is refused with a reason; no row stops the run. Chapters: Training, Inference.
+`training_gpu_hours` or `model_configs`, or with the measured values of dated predictions, of any software and
+with any further columns. A row that cannot be interpreted is refused with a reason; no row stops the run.
+Chapters: Training, Inference.
 """
 
 import csv
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 from scalingbook_lib import git_lfs
 from scalingbook_lib.evidence.reading.cells import Cells, text
-from scalingbook_lib.evidence.scoring import chip_hours, kernels, serving, training
+from scalingbook_lib.evidence.scoring import chip_hours, dated, kernels, serving, training
 from scalingbook_lib.evidence.scoring.report import RowPrediction, Scored, ScoreReport
 
 
@@ -25,6 +26,7 @@ class TableKind(NamedTuple):
 
 
 KINDS = (
+    TableKind("predictions", ("prediction", "measured"), dated.predict),
     TableKind("collectives", ("collective", "n_devices", "size_bytes"), kernels.collective),
     TableKind("kernels", ("op", "dtype"), kernels.kernel),
     TableKind("inference_runs", ("phase", "chip", "input_len"), serving.predict),
@@ -66,7 +68,7 @@ def read_table(path: Path) -> list[Cells]:
 
 
 def _score_row(kind: TableKind, number: int, row: Cells) -> Scored:
-    id = text(row, "run_id", "id") or " ".join(
+    id = text(row, "run_id", "id", "prediction") or " ".join(
         filter(None, (str(number), *(text(row, name) for name in ROW_LABELS)))
     )
     flagged = next((flag for flag in EXCLUDING_NOTES if flag in text(row, "notes").lower()), None)

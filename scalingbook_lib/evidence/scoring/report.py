@@ -10,6 +10,7 @@ from statistics import median
 from types import MappingProxyType
 from typing import NamedTuple
 
+from scalingbook_lib.evidence.predictions import UNIT as PREDICTED_UNIT
 from scalingbook_lib.evidence.reading.cells import Cells
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
@@ -18,7 +19,12 @@ from scalingbook_lib.units import Result, percent
 FASTER = "faster than the roofline"
 NO_ROOM = "fits no chip by the count of memory"
 """Findings: no efficiency explains the measured time, or no plan that the row allows fits."""
-UNITS = {"parameters": "parameters", "chip-hours": "h"}
+UNITS = {
+    "parameters": "parameters",
+    "chip-hours": "h",
+    "dated prediction, training": PREDICTED_UNIT,
+    "dated prediction, serving": PREDICTED_UNIT,
+}
 """The units of classes that are neither seconds nor tokens/s."""
 
 
