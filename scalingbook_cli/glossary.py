@@ -79,5 +79,6 @@ def _chapter(section: str) -> str:
     """Return the title of the chapter whose labels begin like this one."""
     from scalingbook_book.chapters.intro.explorers.book_map import CHAPTERS  # it computes a number for each
 
-    fitting = [one for one in CHAPTERS if section.startswith(one.stem)]
+    label = re.sub(r"^moe\b", "transformers", section)  # sections of its page have a prefix of their own
+    fitting = [one for one in CHAPTERS if label.startswith(one.stem)]
     return max(fitting, key=lambda one: len(one.stem)).title if fitting else ""

@@ -1,7 +1,7 @@
 """When does a model that writes a block in a few passes beat one that writes token by token?
 
 Both read all weights in every pass. One token a pass leaves the arithmetic idle; a block fills it. Caches are
-left out of both. Chapter: Other architectures.
+left out of both. Chapter: Linear attention, sparse attention and diffusion.
 """
 
 from dataclasses import dataclass

@@ -150,7 +150,7 @@ def test_every_completed_chip_is_read_back():
 @pytest.mark.parametrize(
     ("line", "offered"),
     [("", {"model", "roofline", "collective", "plan", "serve", "launch", "measure", "score", "conform",
-          "grade", "chips", "explain", "mcp", "completion"}),
+          "grade", "chips", "explain", "inspect", "profile", "mcp", "completion"}),
      ("model llama-3-", {"llama-3-8b", "llama-3-70b"}), ("model llama-3.1", {"llama-3.1-405b"}),
      ("roofline v5", {"v5e", "v5p"}), ("roofline H1", {"h100", "h100-pcie", "h100-nvl"}),
      ("collective all-", {"all-gather", "all-reduce", "all-to-all"}),

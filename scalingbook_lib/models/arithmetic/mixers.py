@@ -2,7 +2,7 @@
 
 Attention caches entries, one for each token or for every few, and may attend to all, to the last ones or to
 some that an indexer selects. A recurrence keeps a state. A layer is a sum of such parts; `MixedLayers` are
-those of a model. All figures are of one sequence. Chapter: Other architectures.
+those of a model. All figures are of one sequence. Chapter: Linear attention, sparse attention and diffusion.
 """
 
 from dataclasses import dataclass

@@ -155,7 +155,7 @@ CHAPTERS = (
     ),
     Chapter(
         "architectures",
-        "Other architectures",
+        "Linear attention, sparse attention and diffusion",
         "What does each architecture save: compute, traffic or memory?",
         "a hybrid's KV cache is at most L/L_f times smaller",
         f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).cached_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
