@@ -15,11 +15,11 @@ from tools.environment import ROOT
 PINS, LOCKED = ROOT / "tools" / "colab.in", ROOT / "tools" / "colab.txt"
 ABSENT = "absent"
 OTHER_PINS = {"libtpu": "0.0.21.1"}
-"""What Colab had where `colab.in` pins another version: this libtpu cannot compile ahead of time."""
+"""What Colab had where `tools/colab.in` pins another version: this libtpu cannot compile ahead of time."""
 
 
 class Difference(NamedTuple):
-    """A package whose version in the runtime is not the expected one; `direct` if `colab.in` names it."""
+    """A package with another version than expected; `direct` if `tools/colab.in` names it."""
 
     package: str
     pinned: str

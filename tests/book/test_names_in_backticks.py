@@ -26,7 +26,10 @@ SPOKEN = {  # how people call what has a longer name
     "model": "scalingbook_lib.models.transformer.Transformer",
 }  # fmt: skip
 GONE = {"jax.lax.pvary", "lax.pvary"}  # an older JAX's, and said to be
-ELSEWHERE = {"plgpu"}  # Pallas for GPUs, which imports where there is one
+ELSEWHERE = {
+    "nnx",
+    "plgpu",
+}  # Flax, which is not installed; Pallas for GPUs, which imports where there is one
 
 
 @cache
