@@ -14,7 +14,7 @@ from tools.environment import PACKAGES, ROOT
 from tools.notebooks import Notebook
 
 CARRYING = first_cell.carrying(wheel.carried())
-WHOLE_BYTES = 1_500_000  # what a download may weigh more than the notebook
+WHOLE_BYTES = 2_000_000  # what a download may weigh more than the notebook
 
 
 @pytest.fixture(scope="session")

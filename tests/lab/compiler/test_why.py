@@ -45,7 +45,7 @@ def test_a_large_gather_becomes_a_collective_matmul(tpu):
     (line,) = told.differences
     assert line.predicted == (("all-gather", "Y"),)
     assert line.compiled == (("collective-permute", "Y"),)
-    assert "instead of the all-gather: a ring behind the pieces of the product" in str(line)
+    assert "instead of the all-gather: a ring hidden behind the chunks of the matmul" in str(line)
     assert told.predicted_bytes == told.compiled_bytes
 
 
