@@ -68,9 +68,7 @@ def test_the_collective_matmul_holds_all_of_x_in_vmem(both_ways):
 
 
 def test_a_kernel_with_too_much_vmem_is_refused_with_its_sizes():
-    with pytest.raises(
-        aot.DoesNotFit, match=r"needs \d+ MiB of VMEM at once but may use only 16 MiB"
-    ):
+    with pytest.raises(aot.DoesNotFit, match=r"needs \d+ MiB of VMEM at once but may use only 16 MiB"):
         aot.compile(
             lambda x, w: matmul.matmul(x, w, Tiles(2048, 2048, 512)),
             "X[B, D]", "W[D, F]", topology="v5e:1x1", B=4096, D=4096, F=4096,
