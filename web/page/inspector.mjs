@@ -52,6 +52,7 @@ async function inspect() {
     if (mine !== round) return;
     if (answer.error) { say(`Not inspected: ${answer.error}`); return; }
     shown.innerHTML = answer.html;
+    dispatchEvent(new Event("resize")); // its wide figures become focusable, see site/blocks.mjs
     shown.classList.remove("inspector-stale");
     keep.disabled = false;
     say("Inspected in your browser; nothing was sent.");
