@@ -3,7 +3,7 @@ import { all, find } from "../dom.mjs";
 
 const COPIED_MS = 1600; // how long a copy button shows its confirmation
 const RESIZED_MS = 300;
-const WIDE = "pre, .cell_output .output, .table-wrapper, .pst-scrollable-table-container, .ex-figure, .ex-narrow, .inspected figure, .math-wrapper, div.math";
+const WIDE = "pre, .cell_output .output, .table-wrapper, .pst-scrollable-table-container, .ex-figure, .ex-narrow, .inspected figure, .inspected .scroll, .math-wrapper, div.math";
 
 /** @param {HTMLElement} pre */
 function copyButton(pre) {
