@@ -1,7 +1,5 @@
 """Plans of published runs: what is recorded of them, and whether the planner recommends plans like them."""
 
-import csv
-import io
 from math import exp
 
 import pytest
@@ -16,8 +14,6 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.training import Plan
-from tools import plan_regrets
-from tools.published import csv_text
 from tools.testing import scope
 
 approx = pytest.approx
@@ -142,24 +138,3 @@ def test_no_plan_is_outside_the_published_range_unless_it_is_10_percent_better()
             room = (1 - memory_margin(run.chip).headroom) * run.chip.hbm_bytes
             p80 = found.objective.p80
             assert published.memory.total > room or p80(published) > OUTSIDE * p80(found.best.step)
-
-
-def test_the_recorded_regrets_of_published_plans_are_what_the_tool_finds_and_small():
-    """One in 24 of the questions is asked again."""
-    found = regret.regrets(QUESTIONS[::24])
-    assert len(found.found) == len(QUESTIONS[::24])
-    recorded = {row["run"]: row for row in plan_regrets.recorded()}
-    assert {run.id for run in QUESTIONS} >= recorded.keys()
-    assert len(recorded) >= len(QUESTIONS) - 1  # one plan fits nowhere
-    again = csv_text(plan_regrets.row(one) for one in found.found)
-    assert [*csv.DictReader(io.StringIO(again))] == [recorded[one.run.id] for one in found.found]
-    every = sorted(float(row["regret"]) for row in recorded.values())
-    assert -0.1 < every[len(every) // 10] < every[len(every) // 2] < 0.1
-    assert "regret of" in str(found)
-    assert all("is predicted to take" in str(one) for one in found.found)
-
-
-def test_every_recorded_plan_outside_the_published_range_is_10_percent_better():
-    for row in plan_regrets.recorded():
-        if row["outside"] and row["published_leaves_headroom"] == "yes":
-            assert float(row["p80_ratio"]) > OUTSIDE
