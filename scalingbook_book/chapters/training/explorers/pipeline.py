@@ -20,7 +20,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_book.reader.explorers.parts import Span as Block
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.steps.pipelines import PipelineError, PipelineRun
-from scalingbook_lib.units import count, percent
+from scalingbook_lib.units import percent
 
 SCHEDULES = {
     "GPipe": "gpipe",
@@ -149,14 +149,13 @@ def _verdict(schedule: str, run: PipelineRun) -> str:
     )
     if run.stages == 1:
         return f"A single stage is never idle, and it {held}."
-    through = f"{run.stages} stages, {count(run.microbatches)} microbatch{'es' * (run.microbatches > 1)}"
     price = " Each chip holds the weights of two stages, twice as many as with the other schedules." * (
         run.weight_copies > 1
     )
     freed = f" Without a barrier between steps, its idle time falls to {percent(unsynchronized(run))}." * (
         run.idle_within_s < run.idle_s
     )
-    return f"{schedule}, {through}: a stage is idle for {idle} and {held}.{freed}{price}"
+    return f"{schedule}: a stage is idle for {idle} and {held}.{freed}{price}"
 
 
 PIPELINE = Explorer(
@@ -168,7 +167,7 @@ PIPELINE = Explorer(
         "schedule": Choice("schedule", tuple(SCHEDULES), "1F1B"),
         "P": Slider("stages P", 2, 12, 4, step=2),
         "M": Slider("microbatches M", 1, 48, 8),
-        "chunks": Slider("chunks per stage, interleaved", 2, 4, 2),
+        "chunks": Slider("interleaved chunks", 2, 4, 2),
         "backward": Slider("backward pass, in forward passes", 1.0, 3.0, 2.0, step=0.5),
         "hop": Slider("P2P transfer, in forward passes", 0.0, 1.0, 0.0, step=0.125),
         "step": Steps("time", 6),
