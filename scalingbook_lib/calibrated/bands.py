@@ -2,7 +2,7 @@
 
 A band is a factor, up or down, that is to cover 80% of the runs of a source that no value was fitted to.
 `tools.calibrate` records it with the fit (`evidence` computes it), so that a prediction needs no published
-run. Each doubt about what is predicted widens the band. Chapters: Training, Inference.
+run. Each doubt about what is predicted widens the band. Chapters: Training; Inference.
 """
 
 from collections.abc import Iterable

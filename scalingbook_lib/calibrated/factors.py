@@ -2,7 +2,7 @@
 
 A fit is one flat record of values. A chip's key is "H100, 8 bits": the share of peak that its matmuls reach,
 with a prior from measured kernels (`calibrated.kernels`). Software's key is "MaxText: slowness": its time
-relative to the average of all software; each release has a further factor. Chapters: Training, Inference.
+relative to the average of all software; each release has a further factor. Chapters: Training; Inference.
 """
 
 from collections.abc import Iterable, Mapping

@@ -2,7 +2,7 @@
 
 `products(chip, dtype)`, `grouped(chip, dtype)` and `attention(chip)` are the models to compute with; a chip
 without measurements takes those of its nearest variant, and names it. `evidence.kernel_fit` fitted the
-recorded values. Chapters: Rooflines, Training, Inference.
+recorded values. Chapters: Rooflines; Training; Inference.
 """
 
 import re

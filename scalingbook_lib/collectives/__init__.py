@@ -1,7 +1,7 @@
 """Times of collectives between chips.
 
 The same functions take the axes of a torus (`rings`) or the levels of a cluster of switches (`switched`).
-Chapters: Sharding, GPUs.
+Chapters: Sharding; GPUs.
 
 >>> from scalingbook_lib.machines import chips
 >>> print(all_gather(2 * 2048 * 8192, chips.V5E.axis(4)))

@@ -8,7 +8,7 @@
     all_to_all       the array over the whole axis: each of N chips holds nbytes / N before and after
     permute          the shard that one chip sends
 
-Chapters: Sharding, GPUs.
+Chapters: Sharding; GPUs.
 """
 
 from collections.abc import Callable

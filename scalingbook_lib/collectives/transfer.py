@@ -1,7 +1,7 @@
 """The collectives by name, the bytes each must move, and its time as a bandwidth and a latency term.
 
 A collective has one name in the book, one in the compiler's HLO and one in code. `bytes_received` is the
-lower bound on any network; `bus_bandwidth` is the rate of a measured collective. Chapters: Sharding, GPUs.
+lower bound on any network; `bus_bandwidth` is the rate of a measured collective. Chapters: Sharding; GPUs.
 """
 
 import re

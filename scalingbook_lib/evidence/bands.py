@@ -1,6 +1,6 @@
 """The bands of predictions as `tools.calibrate` records them for `calibrated.bands`, from left-out runs.
 
-Chapters: Training, Inference.
+Chapters: Training; Inference.
 """
 
 from collections import Counter

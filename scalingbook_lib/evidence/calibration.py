@@ -1,6 +1,6 @@
 """The residuals and the fit of published runs: one procedure for training steps and for inference.
 
-Chapters: Training, Inference.
+Chapters: Training; Inference.
 """
 
 from collections.abc import Callable, Hashable, Sequence

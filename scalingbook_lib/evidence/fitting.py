@@ -1,7 +1,7 @@
 """Fits efficiencies to published runs by robust least squares with log-normal priors.
 
 The Levenberg-Marquardt method minimizes over the logarithms of the values, with a pseudo-Huber loss.
-Chapters: Training, Inference.
+Chapters: Training; Inference.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

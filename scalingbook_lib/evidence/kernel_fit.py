@@ -1,7 +1,7 @@
 """The fits of matmul and attention kernels to their measured times.
 
 `fit_products` and `fit_attention` made the recorded `kernel_fits.json` (`tools.kernel_fits`), which
-`calibrated.kernels` computes with. Chapters: Rooflines, Training, Inference.
+`calibrated.kernels` computes with. Chapters: Rooflines; Training; Inference.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Errors of predictions against published runs, and prediction intervals for new ones.
 
 A run is predicted by the recorded fit, and by a leave-one-out fit without the run's source. A prediction
-interval is a factor, up or down, that is to cover 80% of the runs of an unseen source. Chapters: Training,
+interval is a factor, up or down, that is to cover 80% of the runs of an unseen source. Chapters: Training;
 Inference.
 """
 

@@ -7,7 +7,7 @@
 `serve` is the steady state; `transfer`, `pools`, `prefix` and `load` what moving keys and values costs;
 `speculative` is speculative decoding, `diffusion` a block in a few passes. The closed forms are in
 `scalingbook_lib.rules`.
-Chapters: Inference, Serving Llama 3, Linear attention, sparse attention and diffusion.
+Chapters: Inference; Serving Llama 3; Linear attention, sparse attention and diffusion.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips

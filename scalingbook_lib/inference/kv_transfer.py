@@ -1,6 +1,6 @@
 """The time to transfer a prompt's KV cache to the decode workers, and the ratio of prefill to decode workers.
 
-Chapters: Inference, Serving Llama 3.
+Chapters: Inference; Serving Llama 3.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Is a known prefix better read again or loaded from where its keys and values wait?
 
-Chapters: Inference, Serving Llama 3.
+Chapters: Inference; Serving Llama 3.
 """
 
 from dataclasses import dataclass

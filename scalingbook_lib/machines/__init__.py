@@ -2,7 +2,7 @@
 
 `chips` is the catalog, in which every number has its source. A `Slice` is TPUs on a torus, a `Cluster` is
 GPUs under switches, and `Machine` is either. `occupancy` and `systolic` model the inside of a chip. Chapters:
-TPUs, GPUs.
+TPUs; GPUs.
 """
 
 from scalingbook_lib.machines.chip import Chip

@@ -1,7 +1,7 @@
 """The numbers of one accelerator chip, each with the source that documents it.
 
 The chips themselves are in `chips`, which re-exports these names, so that a reader imports only `chips`.
-Chapters: Rooflines, TPUs, GPUs.
+Chapters: Rooflines; TPUs; GPUs.
 """
 
 from collections.abc import Mapping

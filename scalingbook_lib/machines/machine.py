@@ -1,7 +1,7 @@
 """The common parts of torus slices and switched clusters: totals over chips, and mesh axes over links.
 
 A `Slice` and a `Cluster` are each a `ChipGroup`; `SliceMesh` and `ClusterMesh` lay mesh axes over them.
-Chapters: Sharding, GPUs.
+Chapters: Sharding; GPUs.
 """
 
 import math

@@ -1,6 +1,6 @@
 """TPU slices, their tori and bandwidths, and the mesh axes laid over them.
 
-A slice is an available torus of chips; a mesh names products of its axes. Chapters: TPUs, Sharding.
+A slice is an available torus of chips; a mesh names products of its axes. Chapters: TPUs; Sharding.
 
 >>> from scalingbook_lib.machines import chips
 >>> print(Slice.of(chips.V5P, "4x4x8"))

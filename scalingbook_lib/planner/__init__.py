@@ -6,7 +6,7 @@ here has a formula of its own, and what prunes a search is a lower bound made of
 ways to serve: a front of latency against cost. `posttraining` divides the chips of reinforcement learning
 between rollouts and training, and `rl_memory` adds up its models.
 
-Chapters: Training Llama 3, Serving Llama 3, RL post-training systems.
+Chapters: Training Llama 3; Serving Llama 3; RL post-training systems.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips

@@ -2,7 +2,7 @@
 
 P parameters take w bytes each, a batch of sequences generates one new token each, and each chip has C FLOPs/s
 and W_hbm bytes/s. Launch times and the parts of a model are not counted; `inference.decode` counts them.
-Chapters: Inference, Serving Llama 3.
+Chapters: Inference; Serving Llama 3.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """The batch in tokens above which a matmul of activations and weights is compute-bound.
 
-Chapters: Rooflines, Transformers, Inference.
+Chapters: Rooflines; Transformers; Inference.
 """
 
 import math

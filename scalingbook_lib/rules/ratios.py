@@ -1,6 +1,6 @@
 """The ratios of a chip: FLOPs per byte of its memory, and per byte that it receives from other chips.
 
-Chapters: Rooflines, Training.
+Chapters: Rooflines; Training.
 """
 
 from typing import TypedDict, Unpack

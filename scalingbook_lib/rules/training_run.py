@@ -1,6 +1,6 @@
 """The minimum memory of a training run over all chips, and the goodput of a run with checkpoints.
 
-Chapters: Training Llama 3, Fault tolerance and goodput.
+Chapters: Training Llama 3; Fault tolerance and goodput.
 """
 
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ et al., "Overlap Communication with Dependent Computation via Decomposition" (AS
 
 Along a chain, x · A is pipelined in chunks of A: out of a host or another slice, over ICI, out of HBM and
 VMEM, through the matrix unit. The model says which stage is the bottleneck, and whether to bring A to x or x
-to A. Chapters: TPUs, Profiling, Programming in JAX.
+to A. Chapters: TPUs; Profiling; Programming in JAX.
 """
 
 from dataclasses import dataclass

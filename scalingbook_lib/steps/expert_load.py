@@ -5,7 +5,7 @@ without a preference the counts of few tokens vary. The loads of experts follow 
 popular of E experts receives a share proportional to i^-skew. Redundant copies of popular experts (EPLB,
 DeepSeek's expert-parallel load balancer) remove the skew, not the variation. `balance` computes the loads of
 all chips and nodes from any histogram, and `busiest_torus_link` what uneven chips do to the links of a torus.
-Chapters: Inference, Mixture of experts.
+Chapters: Inference; Mixture of experts.
 
 >>> [round(busiest_over_mean(256, 32, skew=0.6, redundant=copies), 1) for copies in (0, 32)]
 [2.4, 1.0]

@@ -1,4 +1,4 @@
-"""The bytes that one chip holds, by part, and whether they fit in its HBM. Chapters: Training, Inference."""
+"""The bytes that one chip holds, by part, and whether they fit in its HBM. Chapters: Training; Inference."""
 
 from dataclasses import dataclass
 from math import inf

@@ -3,7 +3,7 @@
 `Stages` are the four parts of an MoE layer for one microbatch. `two_microbatches` alternates two of them: one
 computes while the other's tokens travel. `waves` overlaps inside a layer, one group of experts at a time, in
 one kernel. The kernels that move tokens may occupy cores, and compute on the remaining cores is slower.
-Chapters: GPUs: the network, Training, Comparing accelerators.
+Chapters: GPUs: the network; Training; Comparing accelerators.
 
 >>> layer = Stages(attention_s=300e-6, dispatch_s=150e-6, experts_s=250e-6, combine_s=250e-6)
 >>> print(two_microbatches(layer, taken=20, cores=132))

@@ -3,7 +3,7 @@
 From the inside out: tp, cp, the part of fsdp that holds different experts, the rest of fsdp, pp, dp; pods are
 outermost. On a cluster each axis takes the next levels of switches or a factor of one. On a torus each axis
 is a product of whole torus axes if `Slice.mesh` finds one; otherwise torus axes are split: the inner factor
-is a line without wraparound, and an outer factor shares its links with its neighbors. Chapters: Training,
+is a line without wraparound, and an outer factor shares its links with its neighbors. Chapters: Training;
 Inference.
 """
 

@@ -57,8 +57,8 @@ def test_chapters_become_links_even_across_lines():
     assert (
         converted("Times. Chapter:\nRooflines.") == "Times. Chapter: :doc:`Rooflines </chapters/rooflines>`."
     )
-    told = converted("Chapters: Training, JAX.")
-    assert told == ("Chapters: :doc:`Training </chapters/training>`, :doc:`JAX </chapters/jax>`.")
+    told = converted("Chapters: Training; JAX.")
+    assert told == ("Chapters: :doc:`Training </chapters/training>`; :doc:`JAX </chapters/jax>`.")
     assert converted("Chapter: Nowhere.") == "Chapter: Nowhere."
 
 
@@ -73,7 +73,7 @@ def test_every_chapter_that_a_docstring_names_exists():
         " ".join(name.split())
         for path in (ROOT / "scalingbook_lib").rglob("*.py")
         for told in api._TOLD.findall(path.read_text(encoding="utf-8"))
-        for name in told.split(",")
+        for name in told.split(";")
     } - api.titles().keys()
     assert unknown == set()
 

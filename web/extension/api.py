@@ -100,9 +100,9 @@ def _chapter_names(module: str) -> str:
 def _chapters(names: str) -> str:
     """Return links to these chapters: 'Chapter: Rooflines'."""
     known = titles()
-    found = [" ".join(name.split()) for name in names.split(",") if name.strip()]
+    found = [" ".join(name.split()) for name in names.split(";") if name.strip()]
     links = [f":doc:`{name} </{known[name]}>`" if name in known else name for name in found]
-    return f"{'Chapters' if len(links) > 1 else 'Chapter'}: {', '.join(links)}" if links else ""
+    return f"{'Chapters' if len(links) > 1 else 'Chapter'}: {'; '.join(links)}" if links else ""
 
 
 @cache

@@ -2,7 +2,7 @@
 
 Single-chip kernels are in `kernels`, collectives in `collectives`, training steps in `training_runs`, whole
 runs in `whole_runs`, and prefill, decode and serving in `inference_runs`. The rows are in `evidence/data` and
-are read on first use. Chapters: Rooflines, GPUs, Training, Inference.
+are read on first use. Chapters: Rooflines; GPUs; Training; Inference.
 """
 
 from scalingbook_lib.evidence import resources

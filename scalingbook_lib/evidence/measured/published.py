@@ -1,7 +1,7 @@
 """What published training and inference runs have in common: a row, its family and its id.
 
 A table is two files of `evidence/data`: `<what>_runs.csv` has a row per run, `<what>_families.csv` what a
-family of runs shares. The column `use` says which rows are usable. Chapters: Training, Inference.
+family of runs shares. The column `use` says which rows are usable. Chapters: Training; Inference.
 """
 
 from collections.abc import Iterable, Mapping

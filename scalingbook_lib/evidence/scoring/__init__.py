@@ -3,7 +3,7 @@
 `score(rows)` takes a table with the columns of `training_runs`, `inference_runs`, `collectives`, `kernels`,
 `training_gpu_hours` or `model_configs`, or with the measured values of dated predictions, of any software and
 with any further columns. A row that cannot be interpreted is refused with a reason; no row stops the run.
-Chapters: Training, Inference.
+Chapters: Training; Inference.
 """
 
 import csv

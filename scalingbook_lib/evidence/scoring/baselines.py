@@ -3,7 +3,7 @@
 The roofline is the closed form at documented peaks, with no overheads and full overlap. The constant is a
 share: the MFU for training, the share of peak for matmuls and attention, the share of the roofline otherwise.
 It is the median over the library's own rows of that class, chip and dtype; a chip without such rows takes its
-own in other dtypes, then those of other chips in its dtype, then all of the class. Chapters: Training,
+own in other dtypes, then those of other chips in its dtype, then all of the class. Chapters: Training;
 Inference.
 """
 

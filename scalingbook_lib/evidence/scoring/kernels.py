@@ -1,7 +1,7 @@
 """Predicted times of kernels and collectives in any table, and parameter counts of model configurations.
 
 Times follow from `calibrated.kernels` and `calibrated.fabrics`. The interval factors cover 80% of the
-library's rows of other systems. Chapters: Rooflines, GPUs, Transformers.
+library's rows of other systems. Chapters: Rooflines; GPUs; Transformers.
 """
 
 import re

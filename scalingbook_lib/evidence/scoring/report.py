@@ -1,6 +1,6 @@
 """Predictions for the rows of a table, and the summary of their errors by class or other groups.
 
-Chapters: Training, Inference.
+Chapters: Training; Inference.
 """
 
 from collections.abc import Callable, Iterable

@@ -4,7 +4,7 @@ It is used as `chips.V5E`, `chips.find("H100")`, `chips.CATALOG`, `chips.TPUS` a
 `chips.KNOWN` adds other vendors' and announced chips, and `chips.ALL` also the boards and variants that
 `find` knows; `chips.Slice` builds slices of TPUs. The numbers are rows of `tpus.csv`, `nvidia.csv`,
 `amd.csv`, `further.csv` and `others.csv`, each for a whole chip and not for a core; if a datasheet counts
-sparsity, the row holds the dense half. Chapters: Rooflines, TPUs, GPUs, Comparing accelerators.
+sparsity, the row holds the dense half. Chapters: Rooflines; TPUs; GPUs; Comparing accelerators.
 
 >>> print(find("v5e"))
 TPU v5e: 197 TFLOPs/s in bf16, 16 GiB of HBM at 819 GB/s, 4 links of 50 GB/s each way

@@ -4,7 +4,7 @@ Each token is dispatched to its experts, and their outputs are combined.
 
 Routers prefer some experts: `routing_probabilities` says how often each is chosen, `dropped_tokens` how many
 one expert with a capacity drops on average, `sample_routing` who is routed where in one random step, and
-`Buckets` what an AllToAll with equal buckets sends and drops. Chapters: Transformers, GPUs, JAX.
+`Buckets` what an AllToAll with equal buckets sends and drops. Chapters: Transformers; GPUs; JAX.
 """
 
 import math

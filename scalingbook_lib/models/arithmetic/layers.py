@@ -1,7 +1,7 @@
 """Work that is not in the list of weights: query-key pairs, and the elementwise operations between matmuls.
 
 The pairs of a query and a key, the FLOPs of one pair, and the elements that a forward pass reads and writes
-between matmuls. Chapters: Transformers, Training, Inference.
+between matmuls. Chapters: Transformers; Training; Inference.
 """
 
 from scalingbook_lib.models import LayerKind, Transformer

@@ -1,6 +1,6 @@
 """Memory footprint of a model: parameters part by part, training state, and KV cache.
 
-Chapters: Transformers, Inference.
+Chapters: Transformers; Inference.
 """
 
 from dataclasses import dataclass

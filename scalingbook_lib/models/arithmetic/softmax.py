@@ -7,7 +7,7 @@ flash attention within a chip and ring attention between chips. The recurrence i
 
 So flash attention reads the queries, keys and values once and writes the output once; scores and
 probabilities stay on the chip. For long prompts the bytes are those of keys and values per query block, and
-in decoding those of the cache: then G queries share what is read. Chapters: Transformers, Inference.
+in decoding those of the cache: then G queries share what is read. Chapters: Transformers; Inference.
 """
 
 import functools
