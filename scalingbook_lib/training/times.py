@@ -61,17 +61,22 @@ class Layers:
     @property
     def forward_s(self) -> float:
         """The seconds of the forward pass, without the head."""
-        return self._device_s + self._hosted(self._device_s, 1)
+        return self._device_s + self.forward_waited_s
 
     @property
     def backward_s(self) -> float:
         """The seconds of the backward pass, without the head: two matmuls per forward one (frozen: one)."""
-        return self._back_s + self._hosted(self._back_s, self._launches)
+        return self._back_s + self.backward_waited_s
 
     @property
-    def waited_s(self) -> float:
-        """The seconds that both passes wait for the host."""
-        return self._hosted(self._device_s, 1) + self._hosted(self._back_s, self._launches)
+    def forward_waited_s(self) -> float:
+        """The seconds that the forward pass waits for the host."""
+        return self._hosted(self._device_s, 1)
+
+    @property
+    def backward_waited_s(self) -> float:
+        """The seconds that the backward pass waits for the host."""
+        return self._hosted(self._back_s, self._launches)
 
     @property
     def _device_s(self) -> float:
@@ -109,14 +114,17 @@ def seconds(
     exposed: Waits = defaultdict(float)
     long_f = _longest(s, one.forward_s, one.math.head)
     long_b = _longest(s, one.backward_s, (passes - 1 + head_again) * one.math.head)
-    attends_f = s.stages.longest * one.math.attention
-    attends_b = 2 * attends_f + s.stages.longest * one.attention_again_s
+    # a transfer also proceeds while the chip waits for the host
+    hides_f = s.stages.longest * (one.math.attention + one.forward_waited_s)
+    attention_back_s = 2 * one.math.attention + one.attention_again_s
+    hides_b = s.stages.longest * (attention_back_s + one.backward_waited_s)
     forward = [row for row in traffic if row.when == "fwd"]
     backward = [row for row in traffic if row.when == "bwd"]
-    each_f, step_f = _pass(forward, long_f, attends_f, m, hidden, exposed)
-    each_b, step_b = _pass(backward, long_b, attends_b, m, hidden, exposed)
+    each_f, step_f = _pass(forward, long_f, hides_f, m, hidden, exposed)
+    each_b, step_b = _pass(backward, long_b, hides_b, m, hidden, exposed)
     bubble_s = _idle(s, each_f, each_b)
     optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory) + _fetched_s(s, chip)
+    waited_s = one.forward_waited_s + one.backward_waited_s
     worked_s = one.forward_s + one.backward_s + (passes + head_again) * one.math.head
     return Seconds(
         math=ByClass(
@@ -126,7 +134,7 @@ def seconds(
             head=passes * mean * one.math.head,
         ),
         recomputed_s=mean * (one.recomputed_s + head_again * one.math.head),
-        memory_s=mean * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s + one.waited_s),
+        memory_s=mean * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s + waited_s),
         uneven_s=m * (long_f + long_b) - mean * worked_s if p > 1 else 0.0,
         exposed=dict(exposed),
         bubble_s=bubble_s,
@@ -141,7 +149,7 @@ def seconds(
 def _pass(
     traffic: Sequence[TrainingCollective],
     math_s: float,
-    attention_s: float,
+    hides_ring_s: float,
     m: int,
     hidden: float,
     exposed: Waits,
@@ -149,8 +157,8 @@ def _pass(
     """Return the seconds of one microbatch and of all m in one direction, and add to `exposed`.
 
     A collective is on the critical path of each microbatch, or overlaps with its compute, or runs once per
-    step and overlaps with a single microbatch: the first one forward or the last one backward. `attention_s`
-    is the compute that can hide a ring of keys and values.
+    step and overlaps with a single microbatch: the first one forward or the last one backward. `hides_ring_s`
+    is the time that can hide a ring of keys and values.
     """
     waited: Waits = defaultdict(float)
     beside: Waits = defaultdict(float)
@@ -163,7 +171,7 @@ def _pass(
         waits = last if row.once else beside if row.overlappable else waited
         waits[row.axes] += row.seconds if row.once else row.seconds / m
     if ring_s:
-        waited["C"] += _ring_wait(ring_s, pieces, attention_s, hidden)
+        waited["C"] += _ring_wait(ring_s, pieces, hides_ring_s, hidden)
     busy = math_s + sum(waited.values())
     for axis, s in waited.items():
         exposed[axis] += m * s
@@ -176,14 +184,15 @@ def _pass(
     return each, (m - 1) * each + busy + _left(busy, last, hidden, exposed, 1)
 
 
-def _ring_wait(ring_s: float, pieces: int, attention_s: float, hidden: float) -> float:
-    """The part of a ring's time that attention does not hide, in seconds per microbatch.
+def _ring_wait(ring_s: float, pieces: int, hides_ring_s: float, hidden: float) -> float:
+    """The part of a ring's time that is exposed, in seconds per microbatch.
 
-    While a chip attends to one of the `pieces` of keys and values, the next one arrives. Attention to the
-    last piece hides nothing, and neither do the matmuls: the output projection needs every piece.
+    While a chip attends to one of the `pieces` of keys and values, or waits for the host, the next one
+    arrives. Attention to the last piece hides nothing, and neither do the matmuls: the output projection
+    needs every piece.
     """
     # (pieces - 1) · max(transfer - attention, 0) of one piece, summed over the ring's steps
-    beside_s = attention_s * (pieces - 1) / pieces
+    beside_s = hides_ring_s * (pieces - 1) / pieces
     return (1 - hidden) * ring_s + hidden * max(ring_s - beside_s, 0.0)
 
 
