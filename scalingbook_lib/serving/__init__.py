@@ -38,7 +38,7 @@ from scalingbook_lib.serving.requests import (
     uniform,
 )
 from scalingbook_lib.serving.results import QueueSample, RequestResult, ServedSpan
-from scalingbook_lib.serving.reuse import Reuse, erlang_gaps, lru_reuse
+from scalingbook_lib.serving.reuse import Reuse, erlang_gaps, lru_reuse, shuffled_reuse
 from scalingbook_lib.serving.rollout import (
     RefilledEngine,
     Rollout,
@@ -91,6 +91,7 @@ __all__ = [
     "rollout",
     "sample_lengths",
     "serve_sessions",
+    "shuffled_reuse",
     "simulate",
     "trace",
     "uniform",

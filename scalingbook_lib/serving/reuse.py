@@ -64,6 +64,27 @@ def lru_reuse(fits: float, gaps_s: Sequence[float], *, running: float = 0.0, dis
     return Reuse(fits=fits, eviction_age_s=math.inf, hit_rate=1.0)
 
 
+def shuffled_reuse(pool: float, before: float, after: float, *, sample: int = 1000) -> float:
+    """The fraction of sessions that LRU finds if each returns once per round, in a new random order.
+
+    All sessions together have `before` tokens after the last round and `after` tokens after this one. Between
+    two visits of a session, the others use the tokens of those that came later in the last round, and of
+    those that come earlier in this one. If u and v are its positions, these have v · after +
+    (1 - u)(1 - v) · before tokens, and the session is found if they are at most `pool`. With equal sizes and
+    a fraction f that fits, this is f + (1 - f) ln(1 - f).
+    """
+    if not (pool > 0 and 0 < before <= after and sample >= 1):
+        raise ValueError(f"{pool=}, {before=}, {after=}: write positive numbers of tokens, before <= after")
+    found = 0.0
+    for i in range(sample):
+        kept = (1 - (i + 0.5) / sample) * before  # of those that came later, if none has come back yet
+        if after > kept:
+            found += min(max((pool - kept) / (after - kept), 0.0), 1.0)
+        else:
+            found += pool >= kept
+    return found / sample
+
+
 MOST_REGULAR = 256  # beyond this shape, e^-x underflows; its gaps vary by 6% and are as good as equal
 
 

@@ -11,6 +11,7 @@ from scalingbook_lib.serving import (
     Continuous,
     HostMemory,
     PagedCache,
+    PrefixTree,
     Request,
     ServingError,
     Session,
@@ -21,6 +22,7 @@ from scalingbook_lib.serving import (
     exponential,
     lru_reuse,
     serve_sessions,
+    shuffled_reuse,
     simulate,
 )
 
@@ -233,3 +235,19 @@ def test_regular_sessions_fall_off_the_cliff():
     ]
     assert rates[0] > 0.98
     assert rates[1] < 0.02
+
+
+def test_sessions_in_shuffled_rounds_obey_their_own_law():
+    for fits in (0.1, 0.36, 0.8):
+        exact = fits + (1 - fits) * math.log(1 - fits)
+        assert shuffled_reuse(fits, 1.0, 1.0) == pytest.approx(exact, abs=1e-3)
+    assert shuffled_reuse(1.0, 1.0, 1.0) == 1.0
+    # a prefix tree with equal sessions of 64 tokens in blocks of 4, of which 60% fit
+    tree, rng, found = PrefixTree(200 * 16 * 6 // 10, 4), Random(0), []
+    talks = [[(client, i) for i in range(64)] for client in range(200)]
+    for _ in range(12):
+        rng.shuffle(talks)
+        found.append(sum(tree.serve(talk) for talk in talks) / (200 * 60))
+    assert sum(found[2:]) / 10 == pytest.approx(shuffled_reuse(0.6, 1.0, 1.0), abs=0.03)
+    with pytest.raises(ValueError, match="before <= after"):
+        shuffled_reuse(1.0, 3.0, 2.0)
