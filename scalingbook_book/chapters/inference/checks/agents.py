@@ -35,7 +35,7 @@ AGENTS = (
         key="inference.session-hit-rate",
         title="Hit rate of an agent session",
         answer=_hit_rate,
-        difficulty=1,
+        difficulty=3,
         hints=(
             "How many tokens have the prompts of all turns together?",
             "If nothing is evicted, each token has to be computed once: how many is that?",
@@ -52,7 +52,7 @@ AGENTS = (
         title="When is an idle session evicted?",
         answer=lambda: serving.lru_reuse(0.4, GAPS_S).eviction_age_s,
         unit="s",
-        difficulty=2,
+        difficulty=3,
         hints=(
             "What is the mean gap, and what is 40% of it?",
             "A session occupies the pool for the shorter of its gap and the age that you are looking for.",
@@ -68,7 +68,7 @@ AGENTS = (
         title="Interactivity of a turn",
         answer=lambda: _interactivity(TTFT_S + (OUTPUT - 1) * ITL_S),
         unit="tokens/s",
-        difficulty=1,
+        difficulty=3,
         hints=(
             "How long does the turn take from its start to its last token?",
             "Divide its tokens by that time.",
@@ -84,7 +84,7 @@ AGENTS = (
         title="Size of a LoRA adapter",
         answer=_adapter_bytes,
         unit="B",
-        difficulty=2,
+        difficulty=3,
         hints=(
             "How many elements do the two factors of a matrix with D inputs and E outputs have?",
             "Keys and values have only 8 heads of 128 elements.",

@@ -53,7 +53,6 @@ two TTFTs are the medians of periods in which nearly all, or most, requests took
 
 ACCEPTANCE = {
     "Qwen3.5, MTP": {1: 1.93, 2: 2.73, 3: 3.39, 4: 3.97, 8: 5.21},
-    "Kimi K2.5, EAGLE-3": {1: 1.83, 2: 2.43, 3: 2.88, 4: 3.24, 8: 3.77},
     "MiniMax-M3, EAGLE-3": {1: 1.78, 2: 2.38, 3: 2.83, 4: 3.11, 5: 3.35, 6: 3.45, 7: 3.53, 8: 3.74},
     "DeepSeek-V4-Pro, MTP": {1: 1.79, 2: 2.27, 3: 2.49, 4: 2.54, 8: 2.58},
 }
@@ -142,10 +141,10 @@ def acceptance() -> Figure:
     return Figure(
         key="inference.acceptance",
         alt="Acceptance length against draft length, up to eight. A dashed curve for a constant acceptance rate of "
-        f"{percent(first)} reaches 4.1. Qwen3.5 with MTP lies above it and reaches 5.2, Kimi K2.5 and MiniMax-M3 with "
-        "EAGLE-3 lie below it, and DeepSeek-V4-Pro with MTP stays at 2.6 from three draft tokens on.",
+        f"{percent(first)} reaches 4.1. Qwen3.5 with MTP lies above it and reaches 5.2, MiniMax-M3 with "
+        "EAGLE-3 lies below it, and DeepSeek-V4-Pro with MTP stays at 2.6 from three draft tokens on.",
         caption="Tokens per verification step against the number of draft tokens, as published for coding prompts. "
-        "All four models accept the first draft token with a probability of about 0.8, but they differ in how "
+        "All three models accept the first draft token with a probability of about 0.8, but they differ in how "
         "well later ones do: one MTP layer that is applied again and again loses accuracy, and after three draft "
         f"tokens adds nothing. (Dashed: a constant acceptance rate of {percent(first)}.)",
         parts=lambda wide: [
@@ -163,7 +162,7 @@ def acceptance() -> Figure:
                     *(
                         Curve(name, list(row), list(row.values()), color)
                         for (name, row), color in zip(
-                            ACCEPTANCE.items(), (CACHE, MATH, NETWORK, MEMORY), strict=True
+                            ACCEPTANCE.items(), (CACHE, NETWORK, MEMORY), strict=True
                         )
                     ),
                 ),
