@@ -42,7 +42,6 @@ AGENTS = (
         ),
         mistakes=(
             Mistake(lambda: _hit_rate(FIRST), "New tokens of later turns have to be computed, too."),
-            Mistake(lambda: _hit_rate(NEW), "That is the last turn's new part; add those of all turns."),
             Mistake(lambda: 1 - _hit_rate(), "That is the share that has to be computed."),
         ),
         right="Right. Long sessions are mostly known, even though every prompt is sent in full.",
