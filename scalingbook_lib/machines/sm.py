@@ -39,9 +39,10 @@ class SmRates(Result):
     mma_rows: int
 
     def __str__(self) -> str:
+        l2, hbm = rounded(self.l2_bytes), rounded(self.hbm_bytes)
         return (
             f"SM of {self.chip.name} at {si(self.clock_hz, 'Hz')}: {count(self.tensor_flops)} FLOPs, "
-            f"{self.smem_bytes:g} bytes of SMEM, {rounded(self.l2_bytes):g} of L2, {rounded(self.hbm_bytes):g} of HBM "
+            f"{self.smem_bytes:g} bytes of SMEM, {l2:g} of L2, {hbm:g} of HBM "
             f"and {self.exponentials:g} exponentials per cycle"
         )
 

@@ -145,7 +145,7 @@ def _fits(chip: Chip, smem_bytes: int, rows: int, columns: int) -> None:
 
 
 def wave_efficiency(tiles: int, workers: int) -> float:
-    """The fraction of the workers' time that is used if equal tiles run in waves: tiles / (waves · workers)."""
+    """The fraction of the workers' time that equal tiles use: tiles / (waves · workers)."""
     require_min(1, tiles=tiles, workers=workers)
     return tiles / (ceil(tiles / workers) * workers)
 

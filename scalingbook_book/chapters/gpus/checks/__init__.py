@@ -2,7 +2,8 @@
 
 from scalingbook_book.chapters.gpus.checks.chip import CHIP, LAYERS
 from scalingbook_book.chapters.gpus.checks.fabric import FABRIC
+from scalingbook_book.chapters.gpus.checks.kernels import KERNELS
 from scalingbook_book.chapters.gpus.checks.plans import PLANS
 from scalingbook_book.chapters.gpus.checks.sums import SUMS
 
-CHECKS = CHIP + FABRIC + SUMS + LAYERS + PLANS
+CHECKS = CHIP + FABRIC + SUMS + LAYERS + PLANS + KERNELS

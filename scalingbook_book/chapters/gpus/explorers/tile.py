@@ -111,28 +111,28 @@ def _verdict(found: MatmulTile) -> str:
     chip, share = found.rates.chip.name, percent(found.ceiling)
     if found.bound == "math":
         return (
-            f"Compute-bound: neither L2, shared memory nor latency keeps this tile below the peak of the {chip}. "
-            "Waves, power and the epilogue still do."
+            "Compute-bound: neither L2, shared memory nor latency keeps this tile below the peak of the "
+            f"{chip}. Waves, power and the epilogue still do."
         )
     if found.bound == "latency":
         needed = found.stages_needed
         rest = (
-            f"{needed} stages in flight would hide the latency."
+            f"It would take {needed} stages to hide the latency."
             if needed * found.stage_bytes <= smem_per_sm(found.rates.chip) - SMEM_RESERVED
-            else f"It would take {needed} stages to hide the latency, which do not fit into shared memory."
+            else f"It would take {needed} stages to hide the latency, more than fit into shared memory."
         )
         return (
-            f"Latency-bound: with {pluralize(found.stages, 'stage')} in flight, the Tensor Cores of the {chip} "
-            f"are busy at most {share} of the time. {rest}"
+            f"Latency-bound: with {pluralize(found.stages, 'stage')} in flight, the Tensor Cores of the "
+            f"{chip} are busy at most {share} of the time. {rest}"
         )
     if found.bound == "L2":
         return (
-            f"L2-bound: each byte from L2 feeds {found.l2_intensity:.0f} FLOPs, which allows {share} of the peak "
-            f"of the {chip}. More stages do not help, but a larger tile does."
+            f"L2-bound: each byte from L2 feeds {found.l2_intensity:.0f} FLOPs, which allows {share} of the "
+            f"peak of the {chip}. More stages do not help, but a larger tile does."
         )
     return (
-        f"Bound by shared memory: the Tensor Cores of the {chip} read their operands too slowly for more than "
-        f"{share} of the peak. A larger tile reads fewer bytes per FLOP."
+        f"Bound by shared memory: the Tensor Cores of the {chip} read their operands too slowly for more "
+        f"than {share} of the peak. A larger tile reads fewer bytes per FLOP."
     )
 
 
