@@ -10,7 +10,8 @@ SM of B200 at 1.86 GHz: 8,192 FLOPs, 128 bytes of SMEM, 76.5 of L2, 29.1 of HBM 
 
 import csv
 import pkgutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 
 from scalingbook_lib.machines.chip import Chip, Source
@@ -37,6 +38,7 @@ class SmRates(Result):
     hbm_bytes: float
     exponentials: float
     mma_rows: int
+    sources: Mapping[str, Source] = field(repr=False)  # of each recorded figure
 
     def __str__(self) -> str:
         l2, hbm = rounded(self.l2_bytes), rounded(self.hbm_bytes)
@@ -66,15 +68,12 @@ def sm_rates(chip: Chip) -> SmRates:
         hbm_bytes=chip.hbm_bytes_per_s / clock / sms,
         exponentials=figures["exponentials_per_cycle"],
         mma_rows=int(figures["mma_rows"]),
+        sources=_sources(chip.name),
     )
 
 
-def sm_sources(chip: Chip) -> dict[str, Source]:
-    """The sources of these rates by figure, including those of the chips that a row `like` refers to."""
-    return _sources(chip.name)
-
-
 def _sources(name: str) -> dict[str, Source]:
+    """The sources by figure, including those of the chips that a row `like` refers to."""
     found: dict[str, Source] = {}
     for row in _rows():
         if row["chip"] == name:

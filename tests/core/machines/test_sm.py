@@ -4,7 +4,7 @@ import pytest
 
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.occupancy import KernelError
-from scalingbook_lib.machines.sm import sm_rates, sm_sources
+from scalingbook_lib.machines.sm import sm_rates
 
 KNOWN = (chips.H100, chips.H200, chips.B200, chips.B300, chips.GB200, chips.GB300)
 FIGURES = {"tensor_flops_per_cycle", "smem_bytes_per_cycle", "exponentials_per_cycle", "mma_rows"}
@@ -21,7 +21,7 @@ def test_all_sms_at_the_quoted_clock_give_the_peak(chip):
 
 @pytest.mark.parametrize("chip", KNOWN, ids=lambda chip: chip.name)
 def test_every_rate_has_a_source(chip):
-    sources = sm_sources(chip)
+    sources = sm_rates(chip).sources
     assert set(sources) - {"l2_bytes_per_cycle", "l2_bytes_per_s"} == FIGURES
     assert len(sources) == len(FIGURES) + 1
     assert all(source.url for source in sources.values())
