@@ -10,6 +10,7 @@ from scalingbook_book.chapters.gpus.explorers import (
     occupancy,
     plan,
     sharp,
+    tile,
 )
 
 EXPLORERS = (
@@ -22,4 +23,5 @@ EXPLORERS = (
     plan.PLAN,
     moe.MOE,
     occupancy.OCCUPANCY,
+    tile.TILE,
 )

@@ -3,6 +3,7 @@
 from scalingbook_book.chapters.gpus.figures import (
     chip,
     errors,
+    ladder,
     node,
     nodes,
     plans,
@@ -19,6 +20,7 @@ FIGURES = (
     warps.tanks,
     tiles.patch,
     tiles.waves,
+    ladder.ladder,
     node.gather,
     node.three_nodes,
     switch.sums,

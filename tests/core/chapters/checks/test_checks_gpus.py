@@ -41,6 +41,11 @@ H100, B200, GB200, MI300X = 989e12, 2250e12, 2500e12, 1307e12  # FLOPs/s in bf16
         ("gpus.experts-eight-nodes", 4 * (1 - 0.75**8) * 7 / 8 * 3 / 50e9 / (54 * 2048 / B200)),
         ("gpus.experts-one-rack", 63 * (1 - (63 / 64) ** 8) * 3 / 900e9 / (54 * 2048 / GB200)),
         ("gpus.eight-racks", 7 / 8 * GB200 / 3.6e12),
+        ("gpus.l2-traffic", 32 * 16 * (128 + 256) * 4096 * 2),
+        ("gpus.pair-stages", 6),
+        ("gpus.deeper-pipeline", 5),
+        ("gpus.static-schedule", 8 / 5),
+        ("gpus.narrow-heads", 512 / 768),
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
@@ -133,6 +138,6 @@ def test_ratios_and_times_are_those_of_every_message_routed():
         assert CHECKS[key].answer() == pytest.approx(float(seconds), rel=1e-9), key
 
 
-def test_twenty_four_in_three_difficulties():
-    assert len(CHECKS) == 24
+def test_twenty_nine_in_three_difficulties():
+    assert len(CHECKS) == 29
     assert {check.difficulty for check in CHECKS.values()} == {1, 2, 3}

@@ -192,3 +192,28 @@ def test_a_cluster_that_cannot_be_built_says_why():
     assert "pairwise" in FABRIC.render({"chip": "MI300X", "domain": "72"}).evaluated.error
     position = FABRIC.controls["n"].position(16384)
     assert "at most 8,192 chips" in FABRIC.render({"n": position, "ports": "32"}).evaluated.error
+
+
+# The tile of a matmul
+
+
+def test_what_is_there_to_discover_about_tiles():
+    tile = ALL["tile"]
+    assert "Latency-bound: with 1 stage in flight" in tile.evaluate().verdict
+    assert readout(tile.evaluate(), "stages that hide the latency") == 4
+    assert tile.evaluate(stages=4).verdict.startswith("L2-bound: each byte from L2 feeds 64 FLOPs")
+    pair = tile.evaluate(tile="256 × 256, two SMs", stages=4)
+    assert pair.verdict.startswith("Compute-bound")
+    assert readout(pair, "ceiling") == 1
+    assert "L2-bound" in tile.evaluate(chip="H100", tile="128 × 256", stages=3).verdict
+    with pytest.raises(ValueError, match="use fewer stages"):
+        tile.evaluate(tile="128 × 256", stages=6)
+
+
+def test_the_longest_bar_is_the_ceiling():
+    for stages in (1, 2, 4):
+        view = ALL["tile"].evaluate(stages=stages)
+        math, *others = panel(view, Bars).series[0].values
+        assert readout(view, "ceiling") == pytest.approx(math / max(math, *others))
+        chosen = curve(view, "128 × 128")
+        assert chosen.ys[stages - 1] == pytest.approx(100 * readout(view, "ceiling"))

@@ -1,0 +1,88 @@
+"""Figure of two published ladders of matmul kernels: the ceiling of each step and the measured rate."""
+
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import (
+    CACHE,
+    EXPERTS,
+    IDLE,
+    MATH,
+    MEMORY,
+    Area,
+    Arrow,
+    Shape,
+    Words,
+)
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib.evidence.kernel_ladders import Rung
+from scalingbook_lib.evidence.kernel_ladders import ladder as steps_of
+from scalingbook_lib.machines.chips import B200, H100
+from scalingbook_lib.units import percent
+
+_COLORS = {"CUDA cores": EXPERTS, "L2": CACHE, "latency": MEMORY, "waves": IDLE, "SMEM": MEMORY}
+_TICKS = (0.25, 0.5, 0.75, 1.0)
+_ROOMY = 400
+
+
+def ladder() -> Figure:
+    """The steps from a naive matmul to near-peak on H100 and B200: ceilings as frames, measurements as bars."""
+    one, two = steps_of(H100), steps_of(B200)
+    return Figure(
+        key="gpus.ladder",
+        alt=f"Two groups of horizontal bars in percent of the peak. In each row, a light bar is the ceiling of a kernel and a dark bar inside it is the measured rate. On the H100, {len(one)} "
+        f"steps rise from {percent(one[0].reached)} to {percent(one[-1].reached)}: the ceilings are set by the CUDA cores, then by L2, and finally by the last wave. On the B200, {len(two)} steps rise from "
+        f"{percent(two[0].reached)} to {percent(two[-1].reached)}: latency sets the first two ceilings, and the last wave sets the others.",
+        caption="Two published ladders of bf16 matmul kernels. Light bars are ceilings computed from the tile and its stages, "
+        "dark bars are measured, and the words say what sets the ceiling. On the H100, a larger tile raises the ceiling that L2 sets, until a "
+        "cluster removes it. On the B200, the largest step is the pipeline, which hides the latency of the loads.",
+        parts=lambda wide: [_rows(wide)],
+    )
+
+
+def _rows(wide: float) -> Sketch:
+    roomy = wide > _ROOMY
+    left, right = (136.0, wide - 182.0) if roomy else (4.0, wide - 6.0)
+    unit, pitch = right - left, 26.0 if roomy else 40.0
+    shapes: list[Shape] = []
+    y = 8.0
+    for chip in (H100, B200):
+        rungs = steps_of(chip)
+        shapes.append(
+            Words(x=4, y=y + 12, text=f"{chip.name}, {chip.bf16_flops_per_s / 1e12:,.0f} TFLOPs/s", align="start", bold=True)
+        )  # fmt: skip
+        y += 24
+        low = y + pitch * len(rungs)
+        for tick in _TICKS:
+            x = left + unit * tick
+            align = "middle" if tick < 1 else "end"
+            shapes.append(Words(x=x, y=low + 14, text=percent(tick), quiet=True, size=11, align=align))
+        for rung in rungs:
+            top, high = (y, pitch) if roomy else (y + 18, pitch - 18)  # below the words of a narrow row
+            shapes += [
+                Arrow(x0=x, y0=top, x1=x, y1=top + high, color=IDLE, thick=0.6, heads=0)
+                for x in (left + unit * tick for tick in _TICKS)
+            ]
+            shapes += _bar(rung, left, y, unit, right, roomy=roomy)
+            y += pitch
+        y += 30
+    return Sketch(wide, y - 10, shapes)
+
+
+def _bar(rung: Rung, left: float, y: float, unit: float, right: float, *, roomy: bool) -> list[Shape]:
+    """The ceiling as a light bar with the measured rate inside, and its words beside or above."""
+    top, high = (y + 4, 18.0) if roomy else (y + 20, 16.0)
+    said = f"{percent(rung.reached)} of {percent(rung.ceiling)}, {rung.bound}"
+    bars: list[Shape] = [
+        Area(x=left, y=top, wide=unit * rung.ceiling, high=high, color=_COLORS[rung.bound], shade=0.22),
+        Area(x=left, y=top + 4, wide=unit * rung.reached, high=high - 8, color=MATH, shade=0.8),
+    ]
+    if roomy:
+        return [
+            *bars,
+            Words(x=left - 8, y=top + 13, text=rung.step, align="end"),
+            Words(x=right + 8, y=top + 13, text=said, align="start", quiet=True, size=12),
+        ]
+    return [
+        *bars,
+        Words(x=left, y=y + 14, text=rung.step, align="start", size=12),
+        Words(x=right, y=y + 14, text=said, align="end", quiet=True, size=11),
+    ]
