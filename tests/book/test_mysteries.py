@@ -66,7 +66,7 @@ def test_the_numbers_of_the_idle_chip():
 
 
 def test_the_numbers_of_the_compilations():
-    log = mysteries.text("compiler.log")
+    log = mysteries.text("compile-log.txt")
     steps, evaluations = (
         [float(s) for s in re.findall(rf"compilation of jit\({name}\) in ([\d.]+)", log)]
         for name in ("step", "evaluate")

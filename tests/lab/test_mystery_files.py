@@ -24,7 +24,7 @@ def test_the_losses_are_those_of_the_training_run():
 def test_the_log_has_the_messages_of_jax():
     again = records.compiler_log(steps=6)
     if aot.as_printed():
-        assert mysteries.text("compiler.log").startswith(again)
+        assert mysteries.text("compile-log.txt").startswith(again)
 
 
 def test_a_program_for_a_simulated_device_is_compiled_again():

@@ -232,7 +232,7 @@ def stored(trace: Trace) -> str:
 RECORDS = {
     "loss-by-rank.csv": loss_by_rank,
     "idle-chip.json": lambda: stored(idle_chip()),
-    "compiler.log": compiler_log,
+    "compile-log.txt": compiler_log,
     "ranks.csv": ranks,
     "experts.csv": experts,
     "long-context.sh": long_context,

@@ -19,7 +19,7 @@ TOKENS, DATA, MODEL = 8192, 8, 2
 # idle-chip.json: seconds of an average batch, of the median batch, and of a step without its batch
 BATCH_S, MEDIAN_BATCH_S, STEP_S = 0.0154511, 0.0064922, 0.0051458
 
-# compiler.log: seconds of all compilations of the step, of the first, of the evaluation's; of all steps
+# compile-log.txt: seconds of all compilations of the step, of the first, of the evaluation's; of all steps
 COMPILED_S, FIRST_S, EVALUATION_S, RUN_S = 78.84, 4.02, 0.6, 7.125
 
 # ranks.csv: milliseconds of an average step, of one without the slow ring, and of the two rings
