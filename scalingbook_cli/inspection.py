@@ -111,7 +111,7 @@ def command(
         "training": not forward,
     }
     named = program or hlo_file or ""
-    with _complete(named):
+    with _complete("standard input" if named == "-" else named):
         found, notes = read_program(named, text_only=hlo_file is not None, **how)
         report = inspection.inspect(found, machine=machine, limits=limits, **asked)
         told = inspection_report.answer(report, notes=notes)

@@ -2,7 +2,8 @@
 
 Its tools are commands. The input schema of each is made from the command's parameters, and a call runs the
 command with `--json`. A tool reads no file and opens no connection: a model is a name or the text of a
-config.json, and a value that names a file is refused.
+config.json, a launch command, a config or a compiled program is its text, and a value that names a file is
+refused.
 """
 
 import asyncio
@@ -20,12 +21,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import scalingbook_lib
+from scalingbook_cli import LIMIT_EXCEEDED
 
 if TYPE_CHECKING:
     from mcp.server import Server
 
-NAMES = ("model", "roofline", "collective", "plan", "serve", "chips", "explain")
+NAMES = ("model", "roofline", "collective", "plan", "serve", "launch", "inspect", "chips", "explain")
 LEFT_OUT = {"as_json", "progress", "chip_files"}  # options that a tool does not have
+LEFT_OUT_OF = {"inspect": {"program", "arguments", "old", "save", "html"}}  # these import or write files
+TEXTS = {"launch": "source", "inspect": "hlo_file"}  # the parameter that a command reads from its input
 CONFIG = "model"  # the parameter that may also be the text of a config.json
 INSTRUCTIONS = (
     "Cost models of large-model training and inference on TPUs and GPUs. Every number comes from the library "
@@ -51,14 +55,19 @@ class Tool:
 
     @property
     def description(self) -> str:
-        """The help text of the command in one paragraph."""
-        return " ".join((self.command.help or "").split())
+        """The help text of the command in one paragraph, or what the tool takes instead of files."""
+        return _DESCRIPTIONS.get(self.name) or " ".join((self.command.help or "").split())
 
     @property
     def parameters(self) -> dict[str, click.Parameter]:
         """The parameters by the name of their longest option without dashes."""
-        told = (p for p in self.command.params if p.name not in LEFT_OUT)
+        left_out = LEFT_OUT | LEFT_OUT_OF.get(self.name, set())
+        told = (p for p in self.command.params if p.name not in left_out)
         return {max(p.opts, key=len).lstrip("-").replace("-", "_"): p for p in told}
+
+    def is_text(self, param: click.Parameter) -> bool:
+        """Whether a parameter is a text, which the command reads from its standard input."""
+        return param.name == TEXTS.get(self.name)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -66,8 +75,11 @@ class Tool:
         found = self.parameters
         return {
             "type": "object",
-            "properties": {name: _schema(param) for name, param in found.items()},
-            "required": [name for name, param in found.items() if param.required],
+            "properties": {
+                name: _TEXT_SCHEMAS[self.name] if self.is_text(param) else _schema(param)
+                for name, param in found.items()
+            },
+            "required": [name for name, p in found.items() if p.required or self.is_text(p)],
             "additionalProperties": False,
         }
 
@@ -76,11 +88,15 @@ class Tool:
         found = self.parameters
         if unknown := set(given) - set(found):
             raise ToolError(f"{self.name} has no {', '.join(sorted(unknown))}; it has {', '.join(found)}")
-        config, options, arguments = "", list[str](), dict[str, str]()
+        text, options, arguments = "", list[str](), dict[str, str]()
         for name, value in given.items():
             texts = _texts(name, value)
-            if name == CONFIG and texts and texts[0].lstrip().startswith("{"):
-                config, texts = texts[0], ["-"]
+            if self.is_text(found[name]):
+                if not isinstance(value, str) or not value.strip():
+                    raise ToolError(f"{name}={str(value)[:60]!r} is not the text that {self.name} reads")
+                text, texts, value = value, ["-"], "-"
+            elif name == CONFIG and texts and texts[0].lstrip().startswith("{"):
+                pass
             elif file := next((text for text in texts if _is_file(text)), ""):
                 raise ToolError(
                     f"{name}={file!r} is a file, and this server reads none; give a name or a text"
@@ -89,8 +105,37 @@ class Tool:
                 arguments[name] = " ".join(texts)
             else:
                 options += _option(found[name], value, texts)
+        if missing := [name for name, param in found.items() if self.is_text(param) and not text]:
+            raise ToolError(f"{self.name} reads a text; give {missing[0]}")
         ordered = [arguments[name] for name in found if name in arguments]
-        return _run([self.name, "--json", *options, "--", *ordered], config)
+        return _run([self.name, "--json", *options, "--", *ordered], text)
+
+
+_DESCRIPTIONS = {
+    "launch": "Read the text of a launch command, a script or a config of MaxText, Megatron-LM, "
+    "Megatron-Bridge, torchtitan, Accelerate, DeepSpeed, vLLM, SGLang or TensorRT-LLM, and predict the time, "
+    "the memory and what binds. Nothing is executed, and no file that the text names is read. The answer "
+    "lists every flag: used, assumed by default, not used although it changes time or memory, and unknown.",
+    "inspect": "Inspect the text of a compiled program: collectives, memory at its peak, time of every "
+    "kernel, and what a reviewer would say. No code runs. Name the machine (slice) and the mesh axes unless "
+    "`inspect --save` wrote the text. Times are the TPU compiler's estimates of kernels and the formulas of "
+    "this book for transfers; nothing is measured.",
+}
+
+_TEXT_SCHEMAS: dict[str, dict[str, Any]] = {
+    "launch": {
+        "type": "string",
+        "minLength": 1,
+        "description": "The text of a launch command, of a script, or of a config in YAML, TOML or JSON; "
+        "files that it names are not read.",
+    },
+    "inspect": {
+        "type": "string",
+        "minLength": 1,
+        "description": "The text of a compiled program in HLO: compiled.as_text(), or what inspect --save "
+        "writes.",
+    },
+}
 
 
 def _is_file(text: str) -> bool:
@@ -100,7 +145,8 @@ def _is_file(text: str) -> bool:
 
 def _schema(param: click.Parameter) -> dict[str, Any]:
     """Return the JSON Schema of one parameter."""
-    told: dict[str, Any] = {"description": " ".join((getattr(param, "help", None) or _about(param)).split())}
+    about = " ".join((getattr(param, "help", None) or _about(param)).split())
+    told: dict[str, Any] = {"description": about.replace("Exit with 3 if", "Add to broken_limits if")}
     if isinstance(param.type, click.types.BoolParamType):
         return told | {"type": "boolean"}
     value: dict[str, Any] = {"type": ["string", "number"]}
@@ -153,8 +199,10 @@ def _run(words: list[str], stdin: str) -> str:
 
     with _ONE_AT_A_TIME, _streams(stdin) as (out, err):
         code = script.run(words)
-    if code > 1 or not out.getvalue():  # 1 is an answer: the reasons why it is impossible
-        raise ToolError(err.getvalue().strip() or f"the command ended with exit code {code}")
+    # 1 is an answer, too: the reasons why it is impossible
+    if code not in (0, 1, LIMIT_EXCEEDED) or not out.getvalue():
+        said = err.getvalue().strip().replace("standard input", "the text")
+        raise ToolError(said or f"the command ended with exit code {code}")
     return out.getvalue()
 
 
@@ -221,10 +269,11 @@ async def _serve() -> None:
 
 @click.command("mcp", short_help="A Model Context Protocol server with these commands as tools.")
 def command() -> None:
-    """Serve model, roofline, collective, plan, serve, chips and explain as tools to an assistant.
+    """Serve model, roofline, collective, plan, serve, launch, inspect, chips and explain as tools.
 
     The server speaks the Model Context Protocol on standard input and output; an assistant starts it with
-    "scalingbook mcp". It reads no files and opens no network connections. It needs the Python package mcp.
+    "scalingbook mcp". It reads no files and opens no network connections: launch takes the text of a command
+    or a config, and inspect that of a compiled program. It needs the Python package mcp.
     """
     try:
         asyncio.run(_serve())

@@ -65,7 +65,8 @@ TYPED_MODEL = "scalingbook.model"
 def checkpoint(ctx: click.Context, model: models.Transformer) -> str:
     """The checkpoint of a model for a launch command: the Hugging Face id if one was typed, or its name."""
     typed = str(ctx.meta.get(TYPED_MODEL, ""))
-    return typed if "/" in typed and not typed.endswith(".json") else model.name.replace(" ", "-")
+    named = "/" in typed and not typed.endswith(".json") and not typed.lstrip().startswith("{")
+    return typed if named else model.name.replace(" ", "-")
 
 
 FILES, FIGURES = "scalingbook.chip_files", "scalingbook.figures"

@@ -246,12 +246,14 @@ def path(text: str) -> str:
 
 def model(text: str) -> models.Transformer:
     """A model: a name ('llama-3-8b'), an id of Hugging Face ('Qwen/Qwen3-8B'), the path of a config.json
-    or of its folder, or '-' for standard input.
+    or of its folder, the text of one, or '-' for standard input.
 
     A name that says how the weights are stored ('Qwen/Qwen3-8B-FP8') is the model with such weights.
     """
     if text == "-":
         return models.from_hf(_piped())
+    if text.lstrip().startswith("{"):
+        return models.from_hf(text)
     path = os.path.join(text, "config.json") if os.path.isdir(text) else text
     named = not text.endswith(".json") and (os.sep not in text or _HF_ID.fullmatch(text))
     try:

@@ -96,6 +96,8 @@ def _quoted(found: re.Match[str]) -> str:
 
 def _exercises(stem: str, names: list[str], at: Path) -> str:
     notebook = Path("exercises") / f"{stem}.ipynb"
+    if len(names) == 1:
+        return f"The exercise is in {_link(notebook.as_posix(), notebook, at)}: `{stem}.{names[0]}`."
     named = f": {', '.join(f'`{stem}.{name}`' for name in names)}" if names else ""
     return f"They are in {_link(notebook.as_posix(), notebook, at)}, with a check each{named}."
 
@@ -150,7 +152,19 @@ def _term(known: Book, said: str, at: Path) -> str:
     return named["text"] if named else said
 
 
-_ROLES = {"ref": _ref, "eq": _ref, "cite": _cited, "cite:t": _cited_in_text, "term": _term}
+def _download(known: Book, said: str, at: Path) -> str:
+    """The file's name: a notebook reads the file from the library, and the repository has it, too."""
+    return f"`{_term(known, said, at)}`"
+
+
+_ROLES = {
+    "ref": _ref,
+    "eq": _ref,
+    "cite": _cited,
+    "cite:t": _cited_in_text,
+    "term": _term,
+    "download": _download,
+}
 
 
 def repaint(cell: NotebookNode) -> None:

@@ -3,7 +3,7 @@
 
 /** What only a screen needs. */
 const LEFT_OUT = "a.headerlink, button, script, noscript, .js-only, .paths, .glossary-filter, .glossary-find, .fig-narrow, "
-  + ".ex-narrow, div.cell:has(.explorer) > .cell_input, details.hide > summary, .ex-buttons, .ex-note, .ex-error, .answer-result, .answer-hints, .exercise-notebook, p:has(> a[download]), .anchor-only, #term-definitions, .toctree-wrapper";
+  + ".ex-narrow, div.cell:has(.explorer) > .cell_input, details.hide > summary, .ex-buttons, .ex-note, .ex-error, .answer-result, .answer-hints, .exercise-notebook, p:has(> a[download]:not(.reference)), .anchor-only, #term-definitions, .toctree-wrapper";
 
 /** Lines of a code or an output that may break between two pages. */
 const LONG = 36;

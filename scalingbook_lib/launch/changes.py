@@ -29,14 +29,17 @@ _DEGREES = {
     "deepspeed": ("tp", "fsdp"),
 }
 _SETTINGS: dict[str, dict[str, tuple[Any, ...]]] = {
-    "maxtext": {"remat": ("none", "selective", "save:q,k,v,o", "save:q,k,v", "full"), "loss_tiles": (4, 8)},
+    "maxtext": {
+        "remat": ("none", "selective", "save:q,k,v,o", "save:q,k,v", "full"), "loss_tiles": (4, 8),
+        "zigzag": (True,),
+    },
     "megatron": {
         "remat": ("none", "full"), "zero": (1,), "sequence_parallel": (True,), "collective_matmul": (True,),
         "overlap": ("full",), "chunks": (1, 2, 4, 8),
     },
     "torchtitan": {
         "remat": ("none", "alternate", "full"), "zero": (2, 3), "collective_matmul": (True,),
-        "chunks": (1, 2, 4),
+        "chunks": (1, 2, 4), "zigzag": (True,),
     },
     "accelerate": {"remat": ("none", "full"), "zero": (2, 3)},
     "deepspeed": {"remat": ("none", "full"), "zero": (1, 2, 3)},
@@ -156,7 +159,7 @@ _WORDS = {
     "tp": "TP", "cp": "CP", "pp": "PP", "ep": "EP", "dp": "replicas", "zero": "ZeRO",
     "chunks": "virtual stages",
     "collective_matmul": "TP overlap", "overlap": "overlap", "sequence_parallel": "sequence parallelism",
-    "loss_tiles": "loss tiles",
+    "loss_tiles": "loss tiles", "zigzag": "balanced context parallelism",
 }  # fmt: skip
 _HIDDEN = ("schedule", "stage_layers", "expert_tp")
 

@@ -83,6 +83,11 @@ def from_file(name: str, text: str, opener: Opener = nothing, launcher: str | No
     kind = files.KINDS.get(PurePath(name).suffix.lower())
     if kind is None:
         return from_text(text, opener, launcher)
+    return _of_config(text, kind, name, launcher)
+
+
+def _of_config(text: str, kind: str, name: str, launcher: str | None) -> Command:
+    """The settings of a config of that kind; `name` is for error messages."""
     settings = files.settings(text, kind)
     return Command(launcher=launcher or _of_file(settings, kind, name), settings=tuple(settings))
 
@@ -111,7 +116,9 @@ def _of_file(settings: list[Setting], kind: str, name: str) -> str:
 
 
 def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) -> Command:
-    """The settings of a command line or a script."""
+    """The settings of a command line or a script, or of a config, whose kind its first line shows."""
+    if kind := files.kind_of(text):
+        return _of_config(text, kind, "the text", launcher)
     script = shell.read(text)
     found = list(_launches(script, launcher))
     if not found:

@@ -13,6 +13,21 @@ from scalingbook_lib.launch.settings import MOST_CHARACTERS, LaunchError, Settin
 
 KINDS = {".yml": "yaml", ".yaml": "yaml", ".toml": "toml", ".json": "json"}
 _MOST_SETTINGS = 20_000
+_FIRST_LINES = {
+    "json": re.compile(r"\{\s*[\"}]"),
+    "toml": re.compile(r"(?m)\[[\w.\"-]+\] *(#|$)|[\w.-]+ += +\S"),
+    "yaml": re.compile(r"(?m)--- *$|[\w.\"'-]+:(\s|$)"),
+}  # a shell assigns without spaces, and its commands do not end in a colon
+
+
+def kind_of(text: str) -> str | None:
+    """The kind of config that a text is, by its first line that is not a comment; None for a script.
+
+    >>> kind_of("# a run\\ntensor_parallel_size: 8"), kind_of("vllm serve a -tp 8")
+    ('yaml', None)
+    """
+    begins = re.sub(r"\A(\s*(#.*)?\n)*\s*", "", text[:MOST_CHARACTERS])
+    return next((kind for kind, form in _FIRST_LINES.items() if form.match(begins)), None)
 
 
 def settings(text: str, kind: str, file: str = "", first_line: int = 1) -> list[Setting]:

@@ -40,6 +40,11 @@ LINK = re.compile(r"\]\((?!https?:)(?P<file>[^)#\s]*)(?:#(?P<anchor>[\w-]+))?\)"
             "```{exercises} here\n```",
             "They are in [exercises/here.ipynb](../exercises/here.ipynb), with a check each.",
         ),
+        (
+            "```{exercises} here\nhalving\n```",
+            "The exercise is in [exercises/here.ipynb](../exercises/here.ipynb): `here.halving`.",
+        ),
+        ("Read {download}`ranks.csv <../data/mysteries/ranks.csv>`.", "Read `ranks.csv`."),
         ("`{ref}` and $\\{U_Y\\}$ stay", "`{ref}` and $\\{U_Y\\}$ stay"),
     ],
 )  # fmt: skip

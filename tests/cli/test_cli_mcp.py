@@ -1,8 +1,10 @@
 """The server of the Model Context Protocol, asked by the reference client in another process."""
 
 import asyncio
+import gzip
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from mcp import ClientSession, StdioServerParameters
@@ -15,6 +17,11 @@ CONFIG = json.dumps(
     {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
      "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "tie_word_embeddings": False}
 )  # fmt: skip
+
+HLO = gzip.decompress(Path("data/programs/train_step.hlo.gz").read_bytes()).decode()
+COMMAND = "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 2"
+YAML = "# the server of a team\nmodel: meta-llama/Llama-3.1-8B\ntensor_parallel_size: 2\n"
+TOML = "[model]\nname = 'llama3'\nflavor = '8B'\n[training]\nseq_len = 8192\nlocal_batch_size = 1\n"
 
 
 async def _asked(calls):
@@ -33,17 +40,25 @@ def test_the_reference_client_lists_the_tools_and_gets_the_answers_of_the_comman
         ("model", {"model": CONFIG, "sequence": 4096}),
         ("model", {"model": "no such model"}),
         ("nothing", {}),
+        ("launch", {"source": COMMAND, "machine": "h100:2"}),
+        ("launch", {"source": YAML, "machine": "h100:2"}),
+        ("inspect", {"hlo": HLO, "max_exposed": "1%"}),
     ]
     told, listed, answers = asyncio.run(_asked(calls))
     assert "scalingbook_lib" in told.instructions
     assert [tool.name for tool in listed] == list(mcp_server.NAMES)
-    roofline, explained, model, unknown, nothing = answers
+    roofline, explained, model, unknown, nothing, launched, configured, inspected = answers
     assert roofline.structured_content == ask("roofline v5e --matmul 64x8192x8192 --json").values
     assert explained.structured_content["term"] == "AllGather"
     assert model.structured_content["parameters"] == ask("model llama-3-8b --json").values["parameters"]
     assert (roofline.is_error, unknown.is_error, nothing.is_error) == (False, True, True)
     assert "is not in the catalog" in unknown.content[0].text
     assert "there are model, roofline" in nothing.content[0].text
+    assert launched.structured_content == ask("launch --machine h100:2 --json", COMMAND).values
+    assert configured.structured_content["itl_s"] == launched.structured_content["itl_s"]
+    first = inspected.structured_content["findings"][0]
+    assert first == ask("inspect --hlo data/programs/train_step.hlo.gz --json").values["findings"][0]
+    assert "more than 1%" in inspected.structured_content["broken_limits"][0]
 
 
 @pytest.mark.parametrize("name", mcp_server.NAMES)
@@ -55,6 +70,36 @@ def test_a_schema_describes_every_parameter_and_allows_no_others(name):
         assert len(told["description"]) > 4
         assert "type" in told or "enum" in told
     assert not {"json", "chip_file", "progress"} & set(schema["properties"])
+    assert not {"save", "html", "diff", "program", "args"} & set(schema["properties"])
+
+
+def test_a_tool_that_reads_a_text_requires_it():
+    assert tools()["launch"].schema["required"] == ["source"]
+    assert tools()["inspect"].schema["required"] == ["hlo"]
+    assert tools()["inspect"].schema["properties"]["hlo"]["type"] == "string"
+    assert "train.py" not in tools()["inspect"].description
+
+
+@pytest.mark.parametrize(
+    ("text", "launcher"),
+    [
+        (COMMAND, "vllm"),
+        (YAML, "vllm"),
+        (TOML, "torchtitan"),
+        ('{"zero_optimization": {"stage": 3}}', "deepspeed"),
+    ],
+)
+def test_the_launch_tool_takes_commands_and_configs_of_every_kind(text, launcher):
+    given = {"source": text, "machine": "h100:8", "model": CONFIG, "batch": 8, "sequence": 4096}
+    assert json.loads(tools()["launch"].call(given))["launcher"] == launcher
+
+
+def test_a_file_that_a_command_names_is_not_read(tmp_path):
+    config = tmp_path / "server.yaml"
+    config.write_text("tensor-parallel-size: 8\n")
+    text = f"vllm serve meta-llama/Llama-3.1-8B --config {config}"
+    told = json.loads(tools()["launch"].call({"source": text, "machine": "h100:2"}))
+    assert any("is not here" in sentence and config.name in sentence for sentence in told["assumed"])
 
 
 @pytest.mark.parametrize(
@@ -72,6 +117,14 @@ def test_a_schema_describes_every_parameter_and_allows_no_others(name):
         ("roofline", {"chip": "v5e", "matmul": {"B": 64}}, "neither text, a number nor true or false"),
         ("roofline", {"chip": "v5e", "explain": "yes"}, "explain='yes' is not true or false"),
         ("explain", {"term": "--help"}, "is not in the glossary"),
+        ("launch", {}, "launch reads a text; give source"),
+        ("launch", {"source": "run.sh"}, "'run.sh' starts no launcher"),
+        ("launch", {"source": ["vllm", "serve"]}, "is not the text that launch reads"),
+        ("launch", {"source": COMMAND, "machine": __file__}, "reads none"),
+        ("inspect", {"hlo": __file__}, "has no entry computation"),
+        ("inspect", {"hlo": "-"}, "the text that begins '-' has no entry computation"),
+        ("inspect", {"hlo": HLO, "program": "train.py:step"}, "inspect has no program; it has hlo"),
+        ("inspect", {"hlo": HLO, "save": "step.hlo.txt"}, "inspect has no save"),
         ("chips", {"chip": "--version"}, "No such chip|is not a chip|no chip"),
     ],
 )

@@ -9,6 +9,7 @@ import gzip
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,13 +29,16 @@ BF16, FP32 = jnp.bfloat16, jnp.float32
 class Program(NamedTuple):
     """A function with its arguments: (shape, dtype, partition spec) or a dict of them.
 
-    `slice_name` is "" for eight simulated devices of this machine.
+    `slice_name` is "" for simulated devices of this machine, eight unless `mesh` says otherwise. They may
+    stand in for those of a `machine`.
     """
 
     fn: Callable[..., Any]
     arguments: tuple[Any, ...]
     donate: tuple[int, ...] = ()
     slice_name: str = SLICE
+    mesh: dict[str, int] | None = None
+    machine: str = ""
 
 
 def constrained(x, *spec):
@@ -222,6 +226,9 @@ _HEADS = _w(16, 2048, 16, 128, spec=("data", None, "model"))
 _ROWS = _w(65536, 4096, spec=("data", None))
 _MICRO = _w(8, 4096, 2048, spec=(None, "data", None))
 
+_LAYER = (
+    _w(16384, 4096, spec=("data",)), _w(4096, 16384, spec=(None, "model")), _w(16384, 4096, spec=("model",))
+)  # fmt: skip
 PROGRAMS: dict[str, tuple[Program, Program]] = {
     "repeated in a loop": (
         Program(weights_gathered(False), (_w(4, 2048, 2048, spec=(None, "data")), _MICRO)),
@@ -285,6 +292,10 @@ PROGRAMS: dict[str, tuple[Program, Program]] = {
         Program(attention(False), (_HEADS, _HEADS, _HEADS)),
         Program(attention(True), (_HEADS, _HEADS, _HEADS)),
     ),
+    "axis across nodes": (
+        Program(layer, _LAYER, slice_name="", mesh={"model": 2, "data": 8}, machine="h100:16"),
+        Program(layer, _LAYER, slice_name="", mesh={"data": 8, "model": 2}, machine="h100:16"),
+    ),
     "calls to the host": (
         Program(printing(True), (_w(4096, 4096, spec=("data",)),)),
         Program(printing(False), (_w(4096, 4096, spec=("data",)),)),
@@ -313,15 +324,16 @@ def compiled(program: Program) -> Any:
         )
 
     jitted = jax.jit(program.fn, donate_argnums=program.donate)
-    mesh = MESH if program.slice_name else {"data": 4, "model": 2}
-    return user_program.compile_function(jitted, arguments, slice_name=program.slice_name, mesh=mesh)
+    mesh = program.mesh or (MESH if program.slice_name else {"data": 4, "model": 2})
+    found = user_program.compile_function(jitted, arguments, slice_name=program.slice_name, mesh=mesh)
+    return replace(found, machine=program.machine or found.machine)
 
 
 def main(*rules: str) -> None:
     """Write the texts of all programs, or of those for some rules."""
     from scalingbook_lib.inspection import source
 
-    devices.simulate(8)
+    devices.simulate(16)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for rule, pair in PROGRAMS.items():
         if rules and rule not in rules:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalingbook_lib.launch import LaunchError, commands, shell
+from scalingbook_lib.launch import LaunchError, commands, files, shell
 
 
 def words(text):
@@ -122,3 +122,22 @@ def test_a_file_belongs_to_the_launcher_that_knows_its_names(name, text, launche
 )
 def test_a_yaml_file_belongs_to_the_launcher_that_knows_most_of_it(text, launcher):
     assert commands.from_file("a.yaml", text).launcher == launcher
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("# a server\n\nmodel: a/b\ntensor_parallel_size: 2", "yaml"),
+        ("---\nmodel: a/b", "yaml"),
+        ("# a run\n[training]\nseq_len = 8192", "toml"),
+        ('{\n  "zero_optimization": {"stage": 3}\n}', "json"),
+        ("{ vllm serve a/b -tp 2; }", None),
+        ("[ -d /scratch ] && vllm serve a/b", None),
+        ("TP=2 vllm serve a/b -tp $TP", None),
+        (": ${TP:=2}\nvllm serve a/b -tp $TP", None),
+        ("#!/bin/bash\nvllm serve a/b", None),
+        ("", None),
+    ],
+)
+def test_the_first_line_shows_whether_a_text_is_a_config(text, kind):
+    assert files.kind_of(text) == kind

@@ -63,9 +63,11 @@ class Exercises(SphinxDirective):
         except (ValueError, OSError) as error:
             LOG.warning("exercises %s: %s", stem, error, location=self.get_location())
             return []
-        shown(self.env).setdefault(self.env.docname, []).extend(one.key for one in read)
-        intro = self._notebook(stem) + self._elsewhere(stem, [one.key for one in read])
-        return [raw(intro), *(self._exercise(one, known.get(one.key)) for one in read)]
+        above = shown(self.env).setdefault(self.env.docname, [])
+        again = any(key.startswith(f"{stem}.") for key in above)  # a page may ask in several sections
+        above.extend(one.key for one in read)
+        intro = "" if again else self._notebook(stem) + self._elsewhere(stem, [one.key for one in read])
+        return [*([raw(intro)] if intro else []), *(self._exercise(one, known.get(one.key)) for one in read)]
 
     def _notebook(self, stem: str) -> str:
         """Return the link that downloads the exercises as a notebook."""

@@ -53,6 +53,7 @@ MICROBATCHES = Section(
 )
 SCATTER = Section("sharding", "sharding-reducescatter", "ReduceScatter and AllReduce")
 OVERLAP = Section("profiling", "profiling-exposed", "Exposed communication")
+ORDER = Section("gpus_network", "gpus-recipe", "How to choose a parallelism plan: TP, EP, DP or PP first?")
 LATENCY = Section("sharding", "sharding-latency", "Latency-bound collectives")
 NARROW = Section("lowprecision", "lowprecision-collectives", "Quantized collectives")
 FSDP = Section("training", "training-fsdp", "ZeRO and FSDP")

@@ -1,6 +1,8 @@
 """Findings about collectives: too often, too many bytes, not overlapped."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import replace
+from itertools import permutations
 
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.hlo.compiled_collectives import CompiledCollective
@@ -11,13 +13,17 @@ from scalingbook_lib.inspection.findings.finding import (
     LOOP,
     MICROBATCHES,
     NARROW,
+    ORDER,
     OVERLAP,
     SCATTER,
     Finding,
     Section,
 )
+from scalingbook_lib.inspection.hardware import Hardware
 from scalingbook_lib.inspection.program import NEGLIGIBLE, InspectedProgram, PlacedTransfer
 from scalingbook_lib.inspection.steps import WAIT
+from scalingbook_lib.inspection.timeline import transfer_of
+from scalingbook_lib.machines import Cluster
 from scalingbook_lib.units import percent, si
 
 GATHER, REDUCE, SCATTERED = (
@@ -29,6 +35,7 @@ MOST_USED = 0.5  # of a gathered array: below, most of the transfer is useless
 LEAST_SHARE = 0.02  # of a run, or of all received bytes: below, a reviewer would not mention it
 MUCH_FP32 = 0.2  # of all received bytes
 LEAST_BYTES = 1e4  # received per run
+MOST_AXES = 5  # whose orders are compared
 
 
 def repeated_in_loop(program: InspectedProgram) -> Iterator[Finding]:
@@ -184,6 +191,43 @@ def exposed(program: InspectedProgram) -> Iterator[Finding]:
         )
 
 
+def outer_axis(program: InspectedProgram) -> Iterator[Finding]:
+    """A mesh whose busiest axis leaves the nodes of a cluster, while another order of the axes is faster."""
+    hardware = program.hardware
+    sizes = {name: size for name, size in hardware.sizes.items() if size > 1}
+    within = isinstance(hardware.machine, Cluster) and hardware.machine.nodes > 1
+    if not within or not hardware.laid or not 2 <= len(sizes) <= MOST_AXES:
+        return
+    now_s = _transfers_s(program, hardware)
+    orders = [replace(hardware, sizes=dict(order)) for order in permutations(sizes.items())]
+    best = min((one for one in orders if one.laid), key=lambda one: _transfers_s(program, one))
+    saved_s = now_s - _transfers_s(program, best)
+    share = saved_s / program.run_s if program.run_s else 0.0
+    if share < LEAST_SHARE:
+        return
+    inner, outer = [*best.sizes][-1], [*sizes][-1]
+    moved = [t for t in program.transfers if inner in t.collective.axes.split(",")]
+    yield Finding(
+        rule="axis across nodes",
+        message=f"{inner} ({sizes[inner]} devices) leaves the node, because {outer} is the innermost axis of "
+        f"the mesh: all transfers take {si(now_s, 's')}, and {si(now_s - saved_s, 's')} if {inner} is "
+        "innermost",
+        advice=f"Order the axes of the mesh as {', '.join(best.sizes)}, so that the devices of {inner} are "
+        "neighbors",
+        section=ORDER,
+        severity=share,
+        saved_s=saved_s,
+        places=_places(moved),
+        lines=_lines(moved),
+    )
+
+
+def _transfers_s(program: InspectedProgram, hardware: Hardware) -> float:
+    """The time of all transfers of a run on these links, one after another."""
+    found = ((t.runs, transfer_of(t.collective, hardware)) for t in program.transfers)
+    return sum(runs * transfer.total_s for runs, transfer in found if transfer is not None)
+
+
 def latency_bound(program: InspectedProgram) -> Iterator[Finding]:
     """Many small collectives whose time is mostly latency."""
     for group in _grouped(program.transfers, lambda t: (t.collective.kind, t.collective.axes)):
@@ -292,6 +336,7 @@ RULES = (
     summed_in_loop,
     gathered_then_sliced,
     reduced_then_sliced,
+    outer_axis,
     exposed,
     latency_bound,
     fp32_collectives,

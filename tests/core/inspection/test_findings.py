@@ -15,6 +15,7 @@ MESSAGES = {
     "exposed communication": r"all-reduce over model of 4.19 MB runs once synchronously: 132 µs exposed, 58%",
     "latency-bound collectives": r"all-reduce over data runs 16 times on at most 4 B, which is "
     "mostly latency",
+    "axis across nodes": r"model \(2 devices\) leaves the node, because data is the innermost axis",
     "fp32 collectives": r"all-reduce over data moves fp32: \d+ MB received per run",
     "replicated state": r"32 MiB of optimizer state \(state\['mu'\]\) are replicated over data, on 4 devices",
     "not donated": r"new values of 48 MiB of arguments \(state\['mu'\], state\['w'\]\)",

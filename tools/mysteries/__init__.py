@@ -1,0 +1,10 @@
+"""Makes the ten mysteries: a profile, logs, tables, a script and compiled programs with one fault each.
+
+`python -m tools.mysteries` writes all of them to `data/mysteries`, or only those that are named, as in
+`python -m tools.mysteries ranks.csv`. The programs need JAX and, two of them, the TPU compiler; all ten
+take about five minutes. Chapter: Profiling (`chapters/profiling_mysteries.md`).
+"""
+
+from tools.environment import ROOT
+
+FOLDER = ROOT / "data" / "mysteries"

@@ -1,0 +1,29 @@
+"""Write mysteries to `data/mysteries`: `python -m tools.mysteries [FILE ...]`."""
+
+import gzip
+import sys
+
+from scalingbook_lab import devices
+from tools.mysteries import FOLDER, programs, records
+
+
+def main(*names: str) -> None:
+    """Write the mysteries of these file names, or all of them."""
+    known = [*records.RECORDS, *(f"{name}.hlo.gz" for name in programs.PROGRAMS)]
+    if unknown := set(names) - set(known):
+        raise SystemExit(f"no mystery {', '.join(sorted(unknown))}; write some of {', '.join(known)}")
+    devices.simulate(programs.DEVICES)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in names or known:
+        path = FOLDER / name
+        if name in records.RECORDS:
+            path.write_text(records.RECORDS[name](), encoding="utf-8")
+        else:
+            text = programs.PROGRAMS[name.removesuffix(".hlo.gz")]()
+            with gzip.GzipFile(path, "wb", mtime=0) as file:
+                file.write(text.encode())
+        print(f"{name}: {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
