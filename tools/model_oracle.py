@@ -39,8 +39,19 @@ Json = dict[str, Any]
 
 DEFAULTS: dict[str, Json] = {
     # model_type: fields that the default configuration of the class lacks, or that make it more telling
+    "afmoe": {},
     "apertus": {},
     "apertus1p5_text": {},
+    "arcee": {},
+    "axk1": {},
+    "bailing_hybrid": {},
+    "bamba": {"attn_layer_indices": [9, 18, 27]},
+    "beam": {},
+    "bitnet": {"num_key_value_heads": 5},
+    "codegen": {},
+    "cohere": {"num_key_value_heads": 8, "use_qk_norm": True},
+    "cohere2": {"num_key_value_heads": 8},
+    "cohere2_moe": {"num_shared_experts": 1},
     "deepseek_v2": {"first_k_dense_replace": 1, "num_experts_per_tok": 6, "moe_intermediate_size": 1408},
     "deepseek_v32": {},
     "deepseek_v4": {},
@@ -54,18 +65,26 @@ DEFAULTS: dict[str, Json] = {
     "dots3_note": {},
     "ernie4_5": {},
     "ernie4_5_moe": {},
+    "ernie4_5_vl_moe": {},
     "exaone4": {"num_key_value_heads": 8},
     "exaone4_5": {},
     "exaone_moe": {},
     "falcon_h1": {},
+    "flex_olmo": {},
+    "flint": {},
     "gemma3n_text": {},
     "gemma4_text": {"num_kv_shared_layers": 10, "use_double_wide_mlp": True},
+    "glm": {},
+    "glm4": {},
     "glm4_moe": {"head_dim": 128, "use_qk_norm": True, "attention_bias": True},
     "glm4_moe_lite": {},
     "glm4v_moe": {"text_config": {"head_dim": 128}},
     "glm5_next": {},
     "glm_moe_dsa": {},
+    "glm_ocr": {},
+    "gpt_bigcode": {},
     "gpt_oss": {},
+    "gptj": {},
     "granite": {},
     "granite_swa": {},
     "granitemoe": {},
@@ -79,9 +98,18 @@ DEFAULTS: dict[str, Json] = {
     "hunyuan_v1_moe": {"head_dim": 128, "num_experts": 16, "moe_topk": 2, "num_key_value_heads": 8},
     "hy_v3": {},
     "hy_v4": {},
+    "hy_v4_vl": {},
+    "hyperclovax": {},
+    "jais2": {},
     "jamba": {},
     "kimi_k25": {},
     "kimi_linear": {},
+    "kolibri1": {},
+    "laguna": {
+        "layer_types": (["full_attention"] + ["sliding_attention"] * 3) * 10,
+        "num_attention_heads_per_layer": ([48] + [64] * 3) * 10,
+    },
+    "lara_mini": {},
     "lfm2": {"full_attn_idxs": [2, 5, 8, 10, 12, 14], "num_hidden_layers": 16},
     "lfm2_moe": {
         "layer_types": ["conv", "conv", "full_attention", "conv"] * 6,
@@ -89,6 +117,8 @@ DEFAULTS: dict[str, Json] = {
     },
     "lfm3": {},
     "llama4": {},
+    "longcat_flash": {},
+    "mellum": {},
     "mimo_v2_flash": {},
     "minimax": {},
     "minimax_m2": {},
@@ -103,6 +133,11 @@ DEFAULTS: dict[str, Json] = {
     "mistral3": {},
     "mistral4": {},
     "mistral_large4": {},
+    "mllama": {},
+    "molmo2": {},
+    "muse_glimmer": {},
+    "muse_spark": {},
+    "nanochat": {},
     "nemotron": {"num_key_value_heads": 8},
     "nemotron_h": {
         "layers_block_type": ["mamba", "moe", "mamba", "mlp", "attention", "moe"] * 4,
@@ -110,12 +145,17 @@ DEFAULTS: dict[str, Json] = {
         "num_experts_per_tok": 6,
         "moe_latent_size": 1024,
     },
+    "olmo": {"num_key_value_heads": 8},
     "olmo2": {},
     "olmo3": {},
     "olmo_hybrid": {},
+    "olmoe": {"num_key_value_heads": 8},
+    "paddleocr_vl": {},
+    "persimmon": {},
     "phi3": {},
     "phi4_multimodal": {},
     "phimoe": {},
+    "qwen2_5_omni_thinker": {},
     "qwen2_moe": {},
     "qwen3": {},
     "qwen3_5": {},
@@ -126,6 +166,8 @@ DEFAULTS: dict[str, Json] = {
     "qwen3_vl_moe": {},
     "seed_oss": {},
     "smollm3": {},
+    "stablelm": {"num_key_value_heads": 8, "use_qkv_bias": True},
+    "starcoder2": {},
     "step3p7": {
         "text_config": {
             "layer_types": (["full_attention"] + ["sliding_attention"] * 3) * 11 + ["full_attention"],
@@ -146,7 +188,8 @@ NOISE = re.compile(
     r"use_grouped_topk|router_aux_loss_coef|swiglu_limits.*|partial_rotary_factors|activation_sparsity_pattern"
 )
 TOWERS = re.compile(
-    r"vision|visual|audio|image|multi_modal_projector|mm_projector|patch_|embed_vision|aligner"
+    r"vision|visual|audio|image|multi_modal_projector|mm_projector|patch_|embed_vision|aligner|resampler|"
+    r"model\.projector"
 )
 LEFT_OUT = re.compile(
     r"Step-3.7|GLM-5(.\d)?-(FP8|NVFP4)|Qwen3.[56].*NVFP4|V3.[12]-NVFP4|V4-Flash-NVFP4|V4-Pro-NVFP4|R1|M2.7|"
@@ -219,6 +262,7 @@ def _row(name: str, config: Any, source: str) -> Json | None:
     parameters = dict(model.named_parameters())
     towers = {key: p.numel() for key, p in parameters.items() if TOWERS.search(key)}
     total, seen = sum(p.numel() for p in parameters.values()), sum(towers.values())
+    total -= _of_zero_experts(parameters, text)
     return {
         "name": name,
         "source": source,
@@ -280,11 +324,29 @@ class _State:
 def _idle(parameters: dict[str, Any], config: Any) -> int:
     """The parameters of the routed experts that a token is not sent to."""
     chosen = next((k for name in ROUTED if (k := getattr(config, name, None))), 0)
-    idle = 0
+    idle, zero = 0, _zero_experts(config)
+    if zero:  # some of the choices are experts without weights
+        chosen = round(chosen * config.n_routed_experts / (config.n_routed_experts + zero))
     for name, p in parameters.items():
-        if re.search(r"(?<!shared_)experts\.", name) and not TOWERS.search(name):
-            idle += p.numel() - p.numel() // p.shape[0] * chosen
+        if re.search(r"(?<!shared_)experts\.(?!.*norm)", name) and not TOWERS.search(name):
+            stored = p.shape[0] - zero * (zero > 0 and p.shape[0] > config.n_routed_experts)
+            idle += p.numel() // p.shape[0] * (stored - chosen)
     return idle
+
+
+def _zero_experts(config: Any) -> int:
+    """The experts without weights, which return their input (LongCat-Flash)."""
+    return getattr(config, "zero_expert_num", None) or 0
+
+
+def _of_zero_experts(parameters: dict[str, Any], config: Any) -> int:
+    """The matrices that this version of transformers allocates for experts without weights."""
+    zero = _zero_experts(config)
+    return sum(
+        p.numel() // p.shape[0] * zero
+        for name, p in parameters.items()
+        if zero and "experts." in name and p.shape[0] == config.n_routed_experts + zero
+    )
 
 
 def _kept(layers: list[Any], model_type: str) -> Json:

@@ -37,7 +37,7 @@ _FUSED = ("core_attn", "moe_router", "")
 def read(r: Reading, given: Given) -> TrainingLaunch:
     """The launch of these settings, of either program."""
     model = model_of(
-        r, given, _model(r), "write its shape (--num-layers, --hidden-size, ... and --vocab-size)"
+        r, given, _model(r, given), "write its shape (--num-layers, --hidden-size, ... and --vocab-size)"
     )
     T = sequence_of(r, given, "sequence")
     tp, pp, cp = r.whole("tp"), r.whole("pp"), r.whole("cp")
@@ -271,11 +271,14 @@ def _full(r: Reading, stage_layers: int) -> str:
     return "full"
 
 
-def _model(r: Reading) -> Transformer | None:
-    """The model of the shape flags; None where they are missing."""
+def _model(r: Reading, given: Given) -> Transformer | None:
+    """The model of the shape flags; None where they are missing, or describe what --model has to name."""
     if not (r.given("shape.L") and r.given("shape.D") and r.given("shape.N")):
         return None
     if r.on("shape.mla"):
+        if given.model:  # --model has these shapes
+            r.idle(*(row.key for row in r.table.rows if row.key.startswith("shape.")))
+            return None
         raise r.refuse(
             "shape.mla", "has shapes that are not read from flags", "add --model, as in --model deepseek-v3"
         )

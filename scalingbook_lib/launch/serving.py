@@ -100,6 +100,23 @@ def _stored(r: Reading, name: str) -> dict[str, DType]:
     return {"weights": stored, "compute": compute, "outer": BF16}
 
 
+def computable(r: Reading, what: Served, chip: Chip) -> Served:
+    """The same, with matmuls in a half-precision type where the chip cannot multiply the stored one.
+
+    vLLM, SGLang and TensorRT-LLM then convert the weights in the kernel (weight-only quantization).
+    """
+    types, rates = dict(what.types), chip.rates()
+    for field in ("compute", "experts_compute"):
+        kind = types.get(field)
+        if kind is not None and kind.name not in rates and kind not in (BF16, FP16):
+            types[field] = BF16 if "bf16" in rates else FP16
+            r.assume(
+                f"{chip.name} has no {kind.name} matrix unit: kernels convert the weights, and multiply in "
+                f"{types[field].name}."
+            )
+    return Served(what.model, types)
+
+
 def _asked(r: Reading, types: dict[str, DType]) -> dict[str, DType]:
     """The dtypes that flags set: --quantization, --kv-cache-dtype, --dtype."""
     found: dict[str, DType] = {}

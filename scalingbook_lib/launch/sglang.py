@@ -11,7 +11,7 @@ from typing import Any
 from scalingbook_lib.inference import Layout, LayoutError
 from scalingbook_lib.launch.memory_fraction import STATIC
 from scalingbook_lib.launch.reading import Reading
-from scalingbook_lib.launch.serving import ServingLaunch, drafts_of, machine_of, served
+from scalingbook_lib.launch.serving import ServingLaunch, computable, drafts_of, machine_of, served
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
 from scalingbook_lib.launch.vllm import type_flags
@@ -39,6 +39,7 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         )
     copies = 1 if inside else dp
     machine = machine_of(r, given, tp * pp * copies, f"TP {tp} x PP {pp}" + f" x DP {dp}" * (not inside))
+    what = computable(r, what, machine.chip)
     moe = what.model.experts is not None
     if cp > 1:
         r.unexpressed("cp", "attention is counted as split by heads")

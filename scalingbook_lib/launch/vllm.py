@@ -11,7 +11,7 @@ from typing import Any
 from scalingbook_lib.inference import Layout, LayoutError
 from scalingbook_lib.launch.memory_fraction import CARD
 from scalingbook_lib.launch.reading import Reading
-from scalingbook_lib.launch.serving import ServingLaunch, drafts_of, machine_of, served
+from scalingbook_lib.launch.serving import ServingLaunch, computable, drafts_of, machine_of, served
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
 from scalingbook_lib.machines import Chip
@@ -48,6 +48,7 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     moe = what.model.experts is not None
     spread = r.on("ep")
     machine = machine_of(r, given, tp * pp * dp * pcp, f"TP {tp} x PP {pp} x DP {dp}")
+    what = computable(r, what, machine.chip)
     wide, inside = (tp * dp, dp) if moe else (tp, 1)
     try:
         layout = Layout(

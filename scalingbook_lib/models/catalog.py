@@ -17,12 +17,14 @@ from os import PathLike
 from typing import Any
 
 from scalingbook_lib.models import files, published_names, quantized, unknown
+from scalingbook_lib.models.composite import COMPOSITE
 from scalingbook_lib.models.dense import DENSE
 from scalingbook_lib.models.fields import Fields
 from scalingbook_lib.models.latent import LATENT
 from scalingbook_lib.models.mixed import MIXED
 from scalingbook_lib.models.older import OLDER
 from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, printable
+from scalingbook_lib.models.recent import RECENT
 from scalingbook_lib.models.sparse import SPARSE
 from scalingbook_lib.models.transformer import Transformer
 from scalingbook_lib.models.uncounted import NO_SIZES, OTHERS, PARTS, UNCOUNTED
@@ -153,9 +155,11 @@ def _named(name: str) -> Transformer | None:
     return _NAMED[_BY_KEY[key]] if key in _BY_KEY and same else None
 
 
-READERS = DENSE | SPARSE | OLDER | MIXED | LATENT
+READERS = DENSE | SPARSE | OLDER | RECENT | MIXED | LATENT | COMPOSITE
 KNOWN_TYPES = tuple(READERS)
 OUTER = "quantization_config", "kv_cache_dtype", "dtype", "torch_dtype", "expert_dtype"
+INNER = "text_config", "llm_config", "language_config", "thinker_config"
+"""The fields that hold the language model of a multimodal configuration."""
 STATE_DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -176,14 +180,18 @@ def fields_read(config: Mapping[str, Any]) -> frozenset[str]:
 def _read_model(whole: dict[str, Any], name: str | None) -> tuple[Transformer, set[str]]:
     fields = _text_part(whole)
     kind, f = _kind(fields), Fields(fields)
-    shapes = READERS[kind](f) if kind in READERS else unknown.read(f, kind)
+    like = kind if kind in READERS else _by_architecture(fields)
+    shapes = READERS[like](f) if like else unknown.read(f, kind)
+    if like and like != kind:
+        own = f"model_type {printable(kind)} is unknown and was read as {like}, by its architecture"
+        shapes["assumed"] = (*shapes.get("assumed", ()), own)
     f.value("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
     for field, value in fields.items():
         plain = isinstance(value, list) and all(entry == "full_attention" for entry in value)
         part = PARTS.fullmatch(field) and not NO_SIZES.fullmatch(field)
         if value and not plain and part and field not in f.asked:
             where = f"no model of type {kind} has"
-            if kind not in READERS:
+            if not like:
                 where = f"is not read where model_type, {printable(kind)}, is unknown"
             raise ModelError(
                 field,
@@ -218,11 +226,14 @@ def _state_dtype(f: Fields) -> str:
 
 def _text_part(config: dict[str, Any]) -> dict[str, Any]:
     """The language model of a multimodal configuration."""
-    inner = config.get("text_config")
-    if inner is None:
+    name = next((one for one in INNER if config.get(one) is not None), "")
+    if not name:
         return config
+    inner = config[name]
     if not isinstance(inner, Mapping) or not all(isinstance(key, str) for key in inner):
-        raise ModelError("text_config", f"{printable(inner)} is no object", "write it in { }")
+        raise ModelError(name, f"{printable(inner)} is no object", "write it in { }")
+    if name == "thinker_config":  # Qwen Omni: the part that thinks has a text_config of its own
+        return _text_part({**{key: config[key] for key in OUTER if key in config}, **inner})
     # the outer object ties the embeddings; what else it says holds where the inner one is silent
     kind = {"model_type": config["model_type"]} if "model_type" in config else {}
     tied = {"tie_word_embeddings": tie} if (tie := config.get("tie_word_embeddings")) is not None else {}
@@ -246,6 +257,14 @@ def _kind(config: dict[str, Any]) -> str:
     return kind
 
 
+def _by_architecture(config: dict[str, Any]) -> str:
+    """The known type of the file's `architectures`, or "": 'DeepseekV4ForCausalLM' is of deepseek_v4."""
+    named = config.get("architectures")
+    first = named[0] if isinstance(named, list) and named else None
+    bare = re.sub(r"(For\w+|LMHeadModel|Model)$", "", first) if isinstance(first, str) else ""
+    return next((kind for kind in READERS if bare and normalize_name(kind) == normalize_name(bare)), "")
+
+
 def _name(config: dict[str, Any], kind: str) -> str:
     """The last part of the name that the file states, or the model type."""
     path = config.get("_name_or_path")
@@ -257,8 +276,16 @@ def _name(config: dict[str, Any], kind: str) -> str:
 
 _FURTHER = json.loads(pkgutil.get_data(__package__ or "", "further.json") or b"")
 FURTHER = tuple(
-    replace(from_hf(entry["config"], name=entry["name"]), source=_FURTHER["source"])
+    replace(from_hf(entry["config"], name=entry["name"]), source=entry.get("source", _FURTHER["source"]))
     for entry in _FURTHER["models"]
 )
+FURTHER_ALIASES = {
+    "MiniMax-M2": "MiniMax-M2.5",
+    "GLM-5.1": "GLM-5",
+    "GLM-5.3": "GLM-5.2",
+    "MiniMax-M2.7": "MiniMax-M2.5",
+}
+"""Models whose published files give the shapes of another one."""
 _NAMED |= {model.name: model for model in FURTHER}
-_BY_KEY = {normalize_name(model.name): model.name for model in FURTHER} | _BY_KEY
+_NAMED |= {alias: _NAMED[name] for alias, name in FURTHER_ALIASES.items()}
+_BY_KEY = {normalize_name(n): n for n in (*(m.name for m in FURTHER), *FURTHER_ALIASES)} | _BY_KEY

@@ -18,7 +18,9 @@ type Rule = Callable[[Fields, Shapes], Any]  # of a configuration and the letter
 QKV, QKVO = ("q", "k", "v"), ("q", "k", "v", "o")
 
 
-def letters(f: Fields, *, tied: bool = False, own_heads: bool = False) -> Shapes:
+def letters(
+    f: Fields, *, tied: bool = False, own_heads: bool = False, width: str = "intermediate_size"
+) -> Shapes:
     """The book's letters from the field names that nearly all configurations share.
 
     `tied` is the default for tied embeddings. With `own_heads`, a configuration without key-value heads has
@@ -32,7 +34,7 @@ def letters(f: Fields, *, tied: bool = False, own_heads: bool = False) -> Shapes
         "N": N,
         "K": f.heads(N, f.number("num_key_value_heads", default=N if own_heads else None)),
         "H": f.head_width(D, N),
-        "F": f.number("intermediate_size"),
+        "F": f.number(width),
         "tied": f.flag("tie_word_embeddings", tied),
     }
 

@@ -138,6 +138,7 @@ class Fields:
         `layer_types` says which slide, or else `otherwise`.
         """
         types = self.listed("layer_types", L)
+        self.asked.update(("sliding_window", "attention_chunk_size"))  # moot where no layer slides
         slides = otherwise if types is None else cycle_of(tuple(map(_slides, types)))
         return tuple(self.number("sliding_window", "attention_chunk_size") if s else None for s in slides)
 

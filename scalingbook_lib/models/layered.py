@@ -6,6 +6,7 @@ without windows, MLA, Mamba, delta rules and convolutions under the field names 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from scalingbook_lib.models import structure
@@ -54,6 +55,7 @@ def layered(
             made += [(i, block) for block in _made(mixers, "layer_types", mixer, g, m)]
             made += [(i, block) for block in _made(mlps, "mlp_layer_types", fed, g, m)]
             made += [(i, block) for block in (hidden.norms(m["D"], norms), *(each(g, m) if each else ()))]
+        _ask_of_others(mixers, mixing, f, m)
         m["blocks"] = gathered(made)
         f.asked.update(structure.EXPERT_FIELDS)  # of no importance where no layer is sparse
         m["next_tokens"] = f.number("num_nextn_predict_layers", default=0, least=0)
@@ -76,6 +78,13 @@ def _made(makers: Mapping[str, Maker], field: str, kind: str, f: Fields, m: Shap
     if kind not in makers:
         raise ModelError(field, f"{printable(kind)} is unknown", f"write one of {', '.join(makers)}")
     return makers[kind](f, m)
+
+
+def _ask_of_others(mixers: Mapping[str, Maker], used: tuple[str, ...], f: Fields, m: Shapes) -> None:
+    """Record the fields of the kinds that no layer has, such as the window of a model with full attention."""
+    for kind in mixers.keys() - set(used):
+        with suppress(ModelError):
+            tuple(mixers[kind](f, m))
 
 
 def _letters(f: Fields, tied: bool) -> Shapes:
@@ -202,8 +211,8 @@ def dense(f: Fields, m: Shapes) -> Iterable[Block]:
     yield hidden.mlp(m["D"], F, bias=f.flag("mlp_bias", False))
 
 
-def sparse(*, gated: bool = True, width: str = "") -> Maker:
-    """A maker of routed and shared experts."""
+def sparse(*, gated: bool = True, width: str = "", correction: bool = False) -> Maker:
+    """A maker of routed and shared experts; `correction` of the router's scores may be a parameter."""
 
     def make(f: Fields, m: Shapes) -> Iterable[Block]:
         e = structure.experts_of(f, width=width)
@@ -217,6 +226,7 @@ def sparse(*, gated: bool = True, width: str = "") -> Maker:
             gated=gated,
             inner=inner,
             inner_norm=f.flag("latent_moe_use_norm", False),
+            more={"router correction": (e.E,)} if correction else None,
         )
 
     return make

@@ -11,7 +11,7 @@ from math import ceil
 from scalingbook_lib.models import structure
 from scalingbook_lib.models.blocks import attention as attending
 from scalingbook_lib.models.blocks import hidden, recurrent
-from scalingbook_lib.models.blocks.block import Block
+from scalingbook_lib.models.blocks.block import Block, vectors
 from scalingbook_lib.models.dense import Reader, Shapes
 from scalingbook_lib.models.fields import Fields
 from scalingbook_lib.models.gemma import GEMMA
@@ -27,6 +27,7 @@ from scalingbook_lib.models.layered import (
     nothing,
     sparse,
 )
+from scalingbook_lib.models.parts import Weight
 
 # windows with heads of their own
 
@@ -142,6 +143,28 @@ def key_delta(f: Fields, m: Shapes) -> Iterable[Block]:
     )
 
 
+def _kimi_attention(f: Fields, m: Shapes) -> Iterable[Block]:
+    """Latent attention without rotary positions; Kimi K3 has a gate on its output."""
+    return latent(gate="element" if f.flag("mla_use_output_gate", False) else "")(f, m)
+
+
+def _depth_attention(D: int) -> dict[str, tuple[int, ...]]:
+    """The weights of one attention residual (Kimi K3): a query over earlier blocks of layers, and a norm."""
+    return {"depth query": (D,), "depth norm": (D,)}
+
+
+def _kimi_residuals(f: Fields, m: Shapes) -> Iterable[Block]:
+    """The attention residuals in front of both sublayers, where the file has them."""
+    if f.optional("attn_res_block_size"):
+        yield Block("attention residuals", tuple(vectors("norms", _depth_attention(m["D"])) * 2))
+
+
+def _kimi_end(f: Fields, m: Shapes) -> tuple[Weight, ...]:
+    """The attention residual behind the last layer."""
+    has = f.optional("attn_res_block_size") is not None
+    return tuple(vectors("norms", _depth_attention(m["D"]))) if has else ()
+
+
 def kimi_kinds(f: Fields, L: int) -> tuple[str, ...]:
     """Kimi Linear's kinds of layers: its nested lists count from 1."""
     inner = f.inner("linear_attn_config")
@@ -253,7 +276,11 @@ MIXED: dict[str, Reader] = {
         width="intermediate_size",
     ),
     "kimi_linear": layered(
-        {"full_attention": latent(), "linear_attention": key_delta}, BOTH, kinds=kimi_kinds
+        {"full_attention": _kimi_attention, "linear_attention": key_delta},
+        BOTH,
+        kinds=kimi_kinds,
+        each=_kimi_residuals,
+        extra=_kimi_end,
     ),
     "olmo_hybrid": layered({"full_attention": heads(qk_norm="all"), "linear_attention": delta_net}, BOTH),
     "falcon_h1": layered({"full_attention": _falcon_h1}, {"dense": dense}),

@@ -128,3 +128,14 @@ OLDER["mpt"] = family(
     biases=lambda f, m: () if f.flag("no_bias", False) else EVERYWHERE,
     norm_bias=lambda f, m: not f.flag("no_bias", False),
 )
+
+OLDER["gpt_bigcode"] = family(  # StarCoder: all query heads share one key-value head
+    _split(("n_embd", "hidden_size"), *_EITHER),
+    K=lambda f, m: 1 if f.flag("multi_query", True) else m["N"],
+    F=lambda f, m: f.number("n_inner", default=4 * m["D"]),
+    positions=lambda f, m: f.number("n_positions"),
+    biases=EVERYWHERE,
+)
+_GPTJ = {"norms": 1, "F": lambda f, m: f.number("n_inner", default=4 * m["D"]), "tied": False}
+OLDER["gptj"] = family(_split(("n_embd",), *_EITHER), **_GPTJ, biases=("mlp", "unembedding"))
+OLDER["codegen"] = OLDER["gptj"]

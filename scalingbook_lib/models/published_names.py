@@ -9,6 +9,7 @@ import re
 
 _TRAINED = {
     "base", "chat", "hf", "instruct", "it", "meta", "pt", "sft", "dpo", "thinking", "preview",
+    "nvidia", "bf16",
 }  # fmt: skip
 _DATED = re.compile(r"(20)?2[3-9](0[1-9]|1[0-2])|0[1-9]([0-2][0-9]|3[01])|1[0-2]([0-2][0-9]|3[01])")
 _STORED = {  # how the weights are stored, and the type to write for it
@@ -43,6 +44,14 @@ def stored_type(name: str) -> str:
 def without_stored_type(name: str) -> str:
     """The name of the checkpoint whose weights are not quantized: 'Qwen/Qwen3-8B' for 'Qwen/Qwen3-8B-FP8'."""
     words = name.split("-")
-    while words and any(re.fullmatch(words_of, words[-1].lower()) for words_of in _STORED):
+    while len(words) > 1 and _tells_storage(words):
         words.pop()
     return "-".join(words)
+
+
+def _tells_storage(words: list[str]) -> bool:
+    """Whether the last word tells a type, also as in `quantized.w4a16`, or how the one before it scales."""
+    last = words[-1].lower().removeprefix("quantized.")
+    if last in ("dynamic", "static", "block", "pertensor", "channel"):
+        return _tells_storage(words[:-1])
+    return any(re.fullmatch(words_of, last) for words_of in _STORED)

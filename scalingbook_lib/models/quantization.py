@@ -150,7 +150,7 @@ def matrix(w: Weight) -> tuple[int, int]:
     """The rows (outputs) and columns (inputs) of a weight as a matrix."""
     if len(w.shape) < 2:
         return 1, w.size
-    inputs = w.size // w.shape[-1] if w.name in ("o", "linear o") else w.shape[0]
+    inputs = w.size // w.shape[-1] if w.name in ("o", "linear o", "delta o") else w.shape[0]
     return w.size // inputs, inputs
 
 

@@ -3,13 +3,20 @@
 import re
 
 OTHERS = {
-    "mamba|bamba|zamba|plamo2|falcon_mamba": "state-space layers (Mamba) under field names of its own",
-    "mllama": "layers that attend to pictures",
-    "rwkv": "layers of linear recurrence (RWKV)",
+    "mamba|zamba|plamo2|falcon_mamba": "state-space layers (Mamba) under field names of its own",
+    "rwkv|xlstm": "layers of linear recurrence (RWKV, xLSTM)",
     "recurrent_gemma|griffin": "recurrent layers (RG-LRU)",
-    "ernie4_5_vl": "experts of two widths, for text and for pictures",
-    "longcat": "two attention sublayers in a layer and experts without weights",
-    "t5|bart|whisper|bert|roberta": "an encoder, or attention without a mask",
+    "jetmoe": "experts in its attention",
+    "doge": "a key-value memory in place of experts",
+    "hrm_|dory|inkling2_loop": "layers that run several times (a recurrent depth)",
+    "inkling": "short convolutions beside every sublayer and learned relative positions",
+    "zaya": "attention over convolved queries and keys",
+    "diffllama": "attention as the difference of two maps",
+    "axk2": "gated norms",
+    "idefics$": "layers that attend to pictures",
+    r"(\w+_)?(t5|bart|bert|roberta|electra)|whisper|albert|camembert|data2vec|deberta|ernie$|ernie_m|big_?bird|"
+    r"roformer|rembert|roc_bert|xlm|xmod|modernbert$|megatron.bert|eurobert|blip|git$|pegasus|m2m_100|"
+    r"marian|prophetnet|blenderbot": "an encoder, or attention without a mask",
     "clip|siglip|vit": "pictures for tokens",
 }
 """By a prefix of `model_type`, the part that such models have and this library does not count."""
@@ -17,6 +24,8 @@ UNCOUNTED = {
     "num_mtp_modules": "modules that predict a token more",
     "vision_config": "the part that sees pictures",
     "audio_config": "the part that hears",
+    "thinker_config": "the parts that see and hear",
+    "talker_config": "the part that speaks",
 }
 """By configuration field, the part besides the language model that is listed and not counted."""
 PARTS = re.compile(
@@ -29,7 +38,7 @@ PARTS = re.compile(
     r"swa_\w*head_dim|global_head_dim|num_global_key_value_heads|attention_k_eq_v|kv_source_layers|compress_\w+|"
     r"attn_output_gate|per_layer_config|zero_expert_num|moe_layer_\w+|mlp_layer_types|mlp_only_layers|"
     r"decoder_sparse_step|sliding_window|use_sliding_window|attn_res_block_size|mla_use_output_gate|"
-    r"routed_expert_hidden_size|(num|n)_shared_experts?|moe_(num_shared_experts|k|topk)|num_experts_per_token|"
+    r"routed_expert_hidden_size|ngram_\w+|emb_\w+_num|oe_\w+|block_configs|(num|n)_shared_experts?|moe_(num_shared_experts|k|topk)|num_experts_per_token|"
     r"share_expert_dim|use_double_wide_mlp|enable_moe_block|num_sliding_attention_heads|attention_sink\w*"
 )
 """The fields that state which parts a layer has."""

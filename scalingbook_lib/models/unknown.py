@@ -24,6 +24,7 @@ from scalingbook_lib.models.layered import dense as dense_mlp
 from scalingbook_lib.models.mixed import key_delta
 from scalingbook_lib.models.parts import ModelError, printable
 
+UNGATED = "relu", "relu2", "gelu_new", "gelu_fast"
 LIKE = (  # the first of these whose fields the file has is the known type that it resembles
     (("index_topk", "kv_lora_rank"), "deepseek_v32"),
     (("linear_num_value_heads",), "qwen3_next"),
@@ -52,7 +53,14 @@ def read(f: Fields, kind: str) -> Shapes:
 
     ModelError where the fields do not make a model.
     """
-    f.require(is_encoder_decoder=False)
+    f.require(
+        is_encoder_decoder=False, is_encoder=False, use_cross_attention=False, add_cross_attention=False
+    )
+    if f.value("type_vocab_size") is not None:  # segments of a pair of sentences
+        broke = f"{printable(kind)} is unknown, and its type_vocab_size is that of an encoder"
+        raise ModelError(
+            "model_type", broke, "give a decoder-only model, or write its shapes as a Transformer"
+        )
     norm = f.flag("use_qk_norm", False)
     qk_norm = "head" if norm or f.flag("qk_norm", False) else None
     try:
@@ -65,6 +73,8 @@ def read(f: Fields, kind: str) -> Shapes:
             f"name the fields as {like(f)} does, or write its shapes as a Transformer",
         ) from error
     shapes["next_tokens"] = f.number("num_nextn_predict_layers", default=0, least=0)
+    if not _gated(f) and not shapes.get("blocks"):
+        shapes["gated"] = False
     return shapes | {
         "assumed": (f"model_type {printable(kind)} is unknown and was read like {like(f)}", *_said(f))
     }
@@ -72,13 +82,18 @@ def read(f: Fields, kind: str) -> Shapes:
 
 def _said(f: Fields) -> Iterable[str]:
     """What is assumed where no field says it."""
-    yield "two RMS norms in a layer and gated MLPs"
+    yield f"two RMS norms in a layer and {'gated MLPs' if _gated(f) else 'MLPs without gates'}"
     if f.value("use_qk_norm", "qk_norm") is None:
         yield "no norms of queries and keys"
     if f.value("attention_bias", "qkv_bias", "use_bias") is None:
         yield "no biases"
     if f.value("tie_word_embeddings") is None:
         yield "an unembedding of its own"
+
+
+def _gated(f: Fields) -> bool:
+    """Whether MLPs have gates: not those with ReLU, squared or not, and not with GPT-2's GELU."""
+    return f.value("hidden_act", "hidden_activation", "activation_function") not in UNGATED
 
 
 def _biases(f: Fields) -> tuple[str, ...]:

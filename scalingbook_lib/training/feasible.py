@@ -7,6 +7,7 @@ Chapter: Training.
 
 from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.arithmetic import sublayers
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.stages import too_few
 from scalingbook_lib.units import percent, si
@@ -33,6 +34,11 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
         *(_tensor(model, plan, T) if plan.tp > 1 else ()),
         *(_context(model, plan, T) if plan.cp > 1 else ()),
         (
+            plan.cp > 1 and sublayers.recurs(model),
+            f"{model.name} has recurrent layers, and context parallelism is modeled for softmax attention "
+            "alone: write cp=1, and shard sequences over fsdp or tp",
+        ),
+        (
             too_few(model.L, plan.pp, plan.chunks),
             f"{model.L} layers are fewer than {plan.pp} stages of {plan.chunks} chunks: lower pp or chunks",
         ),
@@ -50,8 +56,6 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
             f"D={model.D:,} does not divide over the fsdp · cp = {shared:,} chips that share the weights, "
             "as a sharded array must",
         ),
-        (model.linear, f"{model.name} has linear attention, whose activations are not counted"),
-        (model.blocks, f"{model.name} has layers of several kinds, whose activations are not counted"),
     )
     return tuple(why for broken, why in rules if broken)
 
@@ -63,6 +67,13 @@ def _tensor(m: Transformer, plan: Plan, T: int) -> Rules:
     """Return the rules for heads, widths and tokens; too few KV heads for the TP degree are replicated."""
     Y, t = plan.tp, T // plan.cp
     narrow = m.experts.F if m.experts and plan.expert_ways > 1 else 0
+    if m.blocks or m.linear:
+        uneven = dict.fromkeys(split for split in sublayers.splits(m) if split[1] % Y)
+        return (
+            *((True, f"{n:,} {what} do not divide over tp={Y}") for what, n in uneven),
+            (narrow % Y, f"experts of F={narrow:,} do not divide over tp={Y}"),
+            (plan.sequence_parallel and t % Y, f"{t:,} tokens of a sequence do not divide over tp={Y}"),
+        )
     return (
         (m.N % Y, f"{m.N} heads do not divide over tp={Y}"),
         # a TP degree above K replicates whole heads: half a KV head would need another softmax

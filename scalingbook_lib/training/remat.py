@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 from scalingbook_lib.models import Transformer, Weight, arithmetic
+from scalingbook_lib.models.arithmetic import sublayers
 from scalingbook_lib.models.arithmetic.remat import Policy, products
 from scalingbook_lib.training.terms import ByClass, Widths
 from scalingbook_lib.units import FP32, DType
@@ -94,7 +95,7 @@ def _listed(m: Transformer, size: float, names: tuple[str, ...]) -> Widths:
     saved = {w.name: _outputs(m, w) for w in products(m) if w.name in names}
     wide = sum(n for name, n in saved.items() if name in _WIDE or name.endswith("down"))
     # with attention's output, its log-sum-exp is saved: one fp32 number per head
-    context = size * _attended(m) + FP32.bytes * m.softmax_layers * m.N if "context" in names else 0.0
+    context = size * _attended(m) + FP32.bytes * sublayers.query_heads(m) if "context" in names else 0.0
     return Widths(size * wide, size * (sum(saved.values()) - wide) + context)
 
 
@@ -170,25 +171,25 @@ def fused(m: Transformer, size: float) -> Widths:
     These are the inputs of norms and matmuls, queries, keys and values, attention's output, and the MLP's
     hidden layer.
     """
-    inputs = 2 if m.norms > 1 else 1  # a parallel block has one input for attention and MLP
     # inputs of attention: N query heads, K key heads and K value heads
-    heads = m.softmax_layers * (m.N + 2 * m.K) * m.H
+    heads = sublayers.queries(m) + 2 * sublayers.keys(m)
     return Widths(
-        wide=size * (m.L * (m.norms + inputs) * m.D),  # D elements each
-        split=size * (heads + _attended(m) + arithmetic.hidden(m)),
+        # D elements each
+        wide=size * ((sublayers.layer_norms(m) + sublayers.inputs(m)) * m.D),
+        split=size * (heads + _attended(m) + sublayers.recurrent(m) + arithmetic.hidden(m)),
     )
 
 
 def _outputs(m: Transformer, w: Weight) -> int:
     """Return the elements of a token's results with all active copies of a weight."""
     # weights are [D, ...], except for the two that lead back to D; "q down" leads to a latent vector
-    back = w.name == "o" or (w.name.endswith("down") and w.shape[-1] == m.D)
+    back = sublayers.leads_back(w) or (w.name.endswith("down") and w.shape[-1] == m.D)
     each = m.D if back else w.size // w.shape[0]
     return w.active_copies * each
 
 
 def _attended(m: Transformer) -> float:
-    return m.softmax_layers * m.N * (m.latent.v if m.latent else m.H)
+    return sublayers.attended(m)
 
 
 def _policy(remat: str) -> Policy:

@@ -13,6 +13,7 @@ from math import ceil
 from typing import NamedTuple
 
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.arithmetic import sublayers
 from scalingbook_lib.models.arithmetic.layers import pair_flops, pairs
 from scalingbook_lib.models.arithmetic.remat import products
 
@@ -66,11 +67,15 @@ def _by_hand(L: int, p: int, head: float) -> list[int]:
 
 
 def _routed(m: Transformer, layer: int) -> bool:
+    if m.blocks:
+        return any(layer in block.at for block in m.blocks if block.name == "experts")
     return bool(m.experts and m.experts.has(layer))
 
 
 def _flops(m: Transformer, T: int, causal: bool) -> list[int]:
     """Return the forward FLOPs of a sequence by layer, as integers, so equal layers have equal shares."""
+    if m.blocks:
+        return _flops_of_blocks(m, T, causal)
     routed, dense, both = 0, 0, 0
     for w in products(m):
         if w.part in _SPARSE:
@@ -80,7 +85,24 @@ def _flops(m: Transformer, T: int, causal: bool) -> list[int]:
         else:
             both += w.flops_per_token // m.L
     attention = [pair_flops(m) * pairs(T, T, causal=causal, window=window) for window in m.windows]
+    if m.linear:  # the last layer of each period has softmax attention
+        state = T * m.state_flops // (m.L - m.softmax_layers)
+        attention = [state] * (m.linear.every - 1) + attention[:1]
     return [
         T * (both + (routed if _routed(m, layer) else dense)) + attention[layer % len(attention)]
         for layer in range(m.L)
     ]
+
+
+def _flops_of_blocks(m: Transformer, T: int, causal: bool) -> list[int]:
+    """The same for layers of several kinds: each sublayer's products, recurrence and pairs of tokens."""
+    flops = [0] * m.L
+    for block in m.blocks:
+        met = sum(
+            kind.layers * kind.pair_flops() * pairs(T, T, causal=causal, window=kind.reach) // kind.every
+            for kind in block.kinds
+        )
+        each = T * sublayers.layer_flops(m, block) + met
+        for layer in block.at:
+            flops[layer] += each
+    return flops

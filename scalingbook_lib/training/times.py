@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import ceil, hypot, prod
 
 from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.models.arithmetic import sublayers
 from scalingbook_lib.models.arithmetic.layers import pairs
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.efficiency import TrainingEfficiency
@@ -287,8 +288,7 @@ def _merged(s: TrainingShape) -> float:
     if plan.cp == 1 or plan.context != "ring":
         return 0.0
     pieces = (3 * plan.cp + 1) / 4 if plan.zigzag and w.causal else plan.cp
-    outputs = w.model.softmax_layers * w.model.N * (w.model.latent.v if w.model.latent else w.model.H)
-    return 3 * plan.activations.bytes * (pieces - 1) * s.t * outputs / plan.tp
+    return 3 * plan.activations.bytes * (pieces - 1) * s.t * sublayers.attended(w.model) / plan.tp
 
 
 def _padded(s: TrainingShape, e: TrainingEfficiency) -> float:

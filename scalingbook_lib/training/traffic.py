@@ -110,7 +110,7 @@ def _tensor(s: TrainingShape, rates: Rates) -> Iterator[TrainingCollective]:
     ends = 1.0 if plan.pp == 1 else 0.0  # embedding and unembedding together are a pair
     again = plan.replays and "o" not in named(plan.remat).kept  # saved tensors are not reduced again
     # full recomputation repeats only attention's output, which the MLP's input needs
-    kinds = [("tensor", s.share * w.pairs + ends, s.share * model.L * (model.norms > 1), 1)]
+    kinds = [("tensor", s.share * w.pairs + ends, s.share * w.paired_layers, 1)]
     if plan.expert_ways > 1 and w.expert_pairs and model.experts:
         kinds.append(("tensor, experts", s.share * w.expert_pairs, 0.0, model.experts.k))
     for name, pairs, more, copies in kinds:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scalingbook_lib.models import Transformer, arithmetic
+from scalingbook_lib.models.arithmetic import sublayers
 from scalingbook_lib.steps.heads import BY_KV_HEAD, whole_heads
 from scalingbook_lib.training import remat as policies
 from scalingbook_lib.training.terms import ByClass, Widths
@@ -37,6 +38,7 @@ class Work:
     embedding: int
     head: int
     pairs: float  # pairs of a gather and a scatter by tensor parallelism, in all layers
+    paired_layers: int  # layers whose token mixer is followed by an MLP
     expert_pairs: float
     kv: float  # elements of keys and values
     heads: float  # elements of queries, keys, values and outputs
@@ -71,10 +73,7 @@ def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> 
     part = model.by_part
     copied = sum(n for name, n in part.items() if name in _WHOLE and name not in _OUTER)
     dense = sum(n for name, n in part.items() if name not in _OUTER)
-    experts = model.experts
-    shared = bool(experts and experts.shared_width)
-    value_width = model.latent.v if model.latent else model.H
-    kv = model.softmax_layers * model.K * (model.H + value_width)  # expanded, as attention uses them
+    kv = sublayers.keys(model) + sublayers.values(model)  # expanded, as attention uses them
     wide, split = arithmetic.pointwise(model)
     return Work(
         model=model,
@@ -94,12 +93,20 @@ def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> 
         embedding=part.get("embedding", 0) + part.get("positions", 0),
         head=part.get("unembedding", 0),
         # attention and MLP are one pair each, or together in a parallel block; experts are separate
-        pairs=(model.L - model.moe_layers) * (2 if model.norms > 1 else 1)
-        + model.moe_layers * (2 if shared else 1),
+        pairs=_pairs(model),
+        paired_layers=sublayers.paired_layers(model),
         expert_pairs=float(model.moe_layers),
         kv=kv,
-        heads=kv + model.softmax_layers * model.N * (model.H + value_width),
+        heads=kv + sublayers.queries(model) + sublayers.attended(model),
     )
+
+
+def _pairs(m: Transformer) -> float:
+    """How often tensor parallelism gathers inputs and scatters outputs of sublayers that are no experts."""
+    if m.blocks:
+        return sublayers.mixers(m) + sublayers.dense_mlps(m)
+    shared = bool(m.experts and m.experts.shared_width)
+    return (m.L - m.moe_layers) * (2 if m.norms > 1 else 1) + m.moe_layers * (2 if shared else 1)
 
 
 def _forward(m: Transformer, T: int, causal: bool) -> ByClass:

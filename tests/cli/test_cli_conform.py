@@ -88,12 +88,20 @@ def test_a_server_holds_weights_as_the_file_stores_them(ask, config):
     assert wide.code == 1
 
 
-def test_every_architecture_is_served_and_told_why_it_is_not_trained(ask, config):
+def test_layers_of_several_kinds_are_served_and_trained(ask, config):
     path = config("google/gemma-4-26B-A4B")
     assert ask(f"serve {path} h100:4 --tp 4 --as-written --json").code == 0
-    told = ask(f"plan {path} h100:8 --batch 64")
+    told = ask(f"plan {path} h100:32 --batch 64 --ep 8 --fsdp 32 --as-written")
+    assert told.code == 0
+    assert "FSDP 32, EP 8" in told.out
+
+
+def test_context_parallelism_of_recurrent_layers_is_refused_with_what_to_do_instead(ask, config):
+    told = ask(f"plan {config('Qwen/Qwen3.5-27B')} h100:64 --batch 64 --cp 8 --fsdp 8 --as-written")
     assert told.code == 1
-    assert "has layers of several kinds" in told.out
+    out = " ".join(told.out.split())
+    assert "has recurrent layers, and context parallelism is modeled for softmax attention alone" in out
+    assert "write cp=1" in out
 
 
 def test_what_is_assumed_of_an_unknown_type_is_told(ask, config):

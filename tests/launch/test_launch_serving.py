@@ -157,3 +157,34 @@ def test_more_chips_than_the_command_starts_are_instances():
     assert one.replicas == 4
     with pytest.raises(LaunchError, match=r"starts 4 GPUs \(TP 4 x PP 1 x DP 1\), and 6 H100 has 6; write"):
         launch.read(f"vllm serve {LLAMA} -tp 4", Given(machine=machine_names.read("h100:6").machine))
+
+
+NVFP4 = (  # vllm-project/recipes Qwen/Qwen3.5.md @8959cf6
+    "vllm serve nvidia/Qwen3.5-397B-A17B-NVFP4 -dp 4 --enable-expert-parallel --language-model-only "
+    "--reasoning-parser qwen3 --enable-prefix-caching"
+)
+
+
+def test_a_chip_without_the_stored_type_converts_weights_and_multiplies_in_bf16():
+    hopper, blackwell = read(NVFP4, chips.H200), read(NVFP4, chips.B200)
+    assert hopper.layout.weights == blackwell.layout.weights
+    assert hopper.layout.weights.name == "nvfp4"
+    assert hopper.layout.compute == BF16
+    assert blackwell.layout.compute.name == "fp4"
+    said = [sentence for sentence in hopper.account.assumed if "matrix unit" in sentence]
+    assert said == ["H200 has no fp4 matrix unit: kernels convert the weights, and multiply in bf16."]
+    assert not any("matrix unit" in sentence for sentence in blackwell.account.assumed)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("zai-org/GLM-5.1-FP8", "GLM-5"),  # commands of vllm-project/recipes @8959cf6
+        ("MiniMaxAI/MiniMax-M2.7", "MiniMax-M2.5"),
+        ("Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", "Qwen3-Coder 480B-A35B"),
+        ("moonshotai/Kimi-K3", "Kimi K3"),
+        ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "Nemotron 3 Nano 30B-A3B"),
+    ],
+)
+def test_models_of_published_commands_are_in_the_catalog(name, model):
+    assert read(f"vllm serve {name} --tensor-parallel-size 8", chips.H200).model.name == model

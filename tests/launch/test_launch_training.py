@@ -396,3 +396,27 @@ def test_the_same_plan_in_three_dialects_is_the_same_batch():
     flags = "torchrun pretrain_gpt.py --bf16 --seq-length 8192 --micro-batch-size 1"
     assert {one.batch * one.T for one in (line, toml, read(flags))} == {tokens}
     assert Fraction(tokens, 8192) == line.batch
+
+
+MLA = (  # NVIDIA/Megatron-LM examples/megatron_fsdp/sbatch_mfsdp_deepseek_v3.sh @d98e8a6, shortened
+    "torchrun pretrain_gpt.py --bf16 --num-layers 61 --hidden-size 7168 --num-attention-heads 128 --swiglu "
+    "--num-experts 256 --moe-router-topk 8 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 "
+    "--seq-length 4096 --micro-batch-size 1 --global-batch-size 2048 --expert-model-parallel-size 8 "
+    "--calculate-per-token-loss --init-model-with-meta-device --profile --profile-ranks 0 "
+    "--fp8-amax-history-len 1024 --fp8-amax-compute-algo max"
+)
+
+
+def test_latent_attention_is_read_of_the_model_that_the_option_names():
+    with pytest.raises(LaunchError, match="add --model, as in --model deepseek-v3"):
+        launch.read(MLA, Given(machine=machine("h100:256")))
+    deepseek = models.find("deepseek-v3")
+    found = read(MLA, "h100:256", deepseek)
+    assert found.model == deepseek
+    names = {row.flag for row in found.account.unused}
+    assert not names & {"--num-layers", "--hidden-size", "--num-experts", "--multi-latent-attention"}
+    assert "--profile" in names
+
+
+def test_flags_of_published_scripts_are_known():
+    assert not read(MLA, "h100:256", models.find("deepseek-v3")).account.unknown

@@ -5,6 +5,7 @@ between matmuls. Chapters: Transformers; Training; Inference.
 """
 
 from scalingbook_lib.models import LayerKind, Transformer
+from scalingbook_lib.models.arithmetic import sublayers
 
 
 def score_width(model: Transformer, *, absorbed: bool = False) -> int:
@@ -71,18 +72,15 @@ def pointwise(m: Transformer) -> tuple[float, float]:
     A norm reads and writes; a residual addition reads two and writes one; queries and keys are rotated, MLPs
     have their activation function.
     """
+    if m.blocks:
+        turned = sublayers.queries(m) + sublayers.keys(m)
+        wide = m.D * (2 * sublayers.layer_norms(m) + 3 * sublayers.inputs(m))
+        return wide, 2 * turned + hidden(m)
     sums = 2 if m.norms > 1 else 1  # of the residual stream; a parallel block has one
     rotated = 2 * m.softmax_layers * (m.N + m.K) * m.H  # read and written
-    if m.blocks:
-        rotated = 2 * sum(kind.layers * (kind.heads + kind.kv_heads) * kind.query for kind in m.layer_kinds)
     return m.L * m.D * (2 * m.norms + 3 * sums), rotated + hidden(m)  # of D elements each
 
 
 def hidden(m: Transformer) -> float:
     """Elements per token read and written by the MLPs' activation functions in all layers."""
-    # gated: both products are read and one written; else one read, one written
-    each, dense = (3 if m.gated else 2), (m.L - m.moe_layers) * m.F
-    if not m.experts:
-        return each * dense
-    routed = each * m.experts.F + m.D  # the token, copied for each of its experts
-    return each * dense + m.moe_layers * (m.experts.k * routed + each * m.experts.shared_width)
+    return sublayers.mlp_elements(m)

@@ -11,7 +11,7 @@ from math import prod
 from typing import Literal
 
 from scalingbook_lib.models import Transformer, Weight
-from scalingbook_lib.models.arithmetic.layers import value_width
+from scalingbook_lib.models.arithmetic import sublayers
 from scalingbook_lib.models.arithmetic.terms import Bytes, Term
 from scalingbook_lib.models.arithmetic.training import INDEX, SCORES, VALUES, Flops, flops
 from scalingbook_lib.units import BF16, FP32, DType, percent, require_min, si
@@ -64,15 +64,11 @@ def activations(
     matmuls, those without batch, or layer inputs.
 
     With `flash`, scores never leave the chip: the kernel saves its output and one number per query and head,
-    recomputes the scores in its backward pass, and is no matmul to a policy. ValueError for an unknown policy
-    or linear attention.
+    recomputes the scores in its backward pass, and is no matmul to a policy. ValueError for an unknown
+    policy.
     """
     if policy not in POLICIES:
         raise ValueError(f"{policy!r} is no policy; write one of {', '.join(POLICIES)}")
-    if model.linear:
-        raise ValueError(
-            f"{model.name} has linear attention, whose activations are not counted; take another model"
-        )
     require_min(1, sequences=sequences, T=T)
     tokens = sequences * T
     stored = _all(model, T, dtype, flash) if policy == "all" else _saved(model, T, dtype, policy, flash)
@@ -90,26 +86,32 @@ def _saved(m: Transformer, T: int, dtype: DType, policy: Policy, flash: bool) ->
     if policy != "full":
         stored |= _outputs_saved(products(m), m, a)
     if policy == "dots" and not flash:
-        stored |= {SCORES: m.L * m.N * T * a, VALUES: m.L * m.N * value_width(m) * a}
+        stored |= {SCORES: sublayers.query_heads(m) * T * a, VALUES: sublayers.attended(m) * a}
     return stored
 
 
 def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
     """Bytes per token of all arrays that the derivative of some operation needs, each once."""
     a, L, mlp = dtype.bytes, m.L, [w for w in products(m) if w.part in _MLP]
-    latent = (m.latent.q_rank or 0) + m.latent.kv_rank if m.latent else 0
+    heads = sublayers.query_heads(m)
+    norms = sublayers.layer_norms(m)
+    ranks = [w for w in m.weights() if w.name in ("q rank norm", "kv rank norm")]
+    latents, latent = sum(w.copies * w.size for w in ranks), L * 2 * bool(m.latent)
+    if m.blocks:
+        latent = sum(w.copies for w in ranks)
     # the widths of the MLPs that a token meets
     hidden = sum(w.active_copies * _outputs(m, w) for w in mlp if w.name.endswith("up"))
     return {
-        "norms": (L * m.norms * m.D + L * latent) * (2 * FP32.bytes + a),  # input, scaled; output
+        "norms": (norms * m.D + latents) * (2 * FP32.bytes + a),  # input, scaled; output
         # two for each norm
-        "norm statistics": FP32.bytes * 2 * L * (m.norms + bool(latent) * 2),
-        "queries, keys": L * (m.N + m.K) * m.H * a,  # turned by their positions
-        "values": L * (m.N * m.latent.v if m.latent else m.K * m.H) * a,
+        "norm statistics": FP32.bytes * 2 * (norms + latent),
+        "queries, keys": (sublayers.queries(m) + sublayers.keys(m)) * a,  # turned by their positions
+        "values": sublayers.values(m) * a,
+        "recurrences": sublayers.recurrent(m) * a,
         # exp(scores) in fp32, and rounded for the product
-        "probabilities": 0 if flash else L * m.N * T * (FP32.bytes + a),
-        "softmax statistics": FP32.bytes * L * m.N * (1 if flash else 2),
-        VALUES: L * m.N * value_width(m) * a,
+        "probabilities": 0 if flash else heads * T * (FP32.bytes + a),
+        "softmax statistics": FP32.bytes * heads * (1 if flash else 2),
+        VALUES: sublayers.attended(m) * a,
         **_outputs_saved([w for w in products(m) if w.part in ("router", *_MLP)], m, a),
         # between the MLP's products: sigmoid, its derivative, SiLU, gated product; ungated, two
         "MLP, pointwise": hidden * (4 if m.gated else 2) * a,
@@ -152,5 +154,5 @@ def _is_last(m: Transformer, w: Weight) -> bool:
 
 def _outputs(m: Transformer, w: Weight) -> int:
     """The number of elements per token of this matmul's output."""
-    back = w.name == "o" or (w.part in _MLP and w.name.endswith("down"))
+    back = sublayers.leads_back(w) or (w.part in _MLP and w.name.endswith("down"))
     return m.D if back else prod(w.shape[1:])

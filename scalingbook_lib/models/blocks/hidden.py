@@ -28,19 +28,20 @@ def experts(
     inner: int | None = None,
     inner_norm: bool = False,
     prefix: str = "expert ",
+    zero: int = 0,
     more: Shapes | None = None,
 ) -> Block:
     """E routed experts of width F, k of them active, and shared ones of width `shared` together.
 
-    With `inner`, routed experts work on vectors of that width, between two more matrices. `more` are further
-    weights of the router.
+    With `inner`, routed experts work on vectors of that width, between two more matrices. The router also
+    scores `zero` experts without weights, which return their input. `more` are further weights of the router.
     """
     width = inner or D
     outer = {"expert in": (D, inner), "expert out": (inner, D)} if inner else {}
     return Block(
         "experts",
         (
-            *products("router", {"router": (D, E)}),
+            *products("router", {"router": (D, E + zero)}),
             *products("experts", mlp_shapes(width, F, gated, prefix), E, k),
             *products("shared experts", outer),
             *(products("shared experts", mlp_shapes(D, shared, gated, "shared ")) if shared else ()),

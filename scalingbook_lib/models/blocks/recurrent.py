@@ -61,13 +61,13 @@ def key_delta(D: int, *, heads: int, width: int, conv: int, ranks: tuple[int | N
     """
     inner = heads * width
     shapes: dict[str, Shape] = {
-        "linear q": (D, heads, width),
-        "linear k": (D, heads, width),
-        "linear v": (D, heads, width),
-        "linear beta": (D, heads),
-        "linear o": (heads, width, D),
+        "delta q": (D, heads, width),
+        "delta k": (D, heads, width),
+        "delta v": (D, heads, width),
+        "delta beta": (D, heads),
+        "delta o": (heads, width, D),
     }
-    for name, rank in zip(("linear decay", "linear gate"), ranks, strict=True):
+    for name, rank in zip(("delta decay", "delta gate"), ranks, strict=True):
         shapes |= (
             {f"{name} down": (D, rank), f"{name} up": (rank, inner)} if rank else {name: (D, heads, width)}
         )

@@ -24,11 +24,15 @@ FOLDERS = (  # where the table is in an installed package, and in a clone
     Path(__file__).parent / "data",
     Path(__file__).parents[3] / "data" / "vectors",
 )
-_WIDTHS = r"hidden_size|num_hidden_layers|num_layers|layers_block_type|hybrid_override_pattern|layer_types"
+_WIDTHS = (
+    r"hidden_size|n_embd|num_hidden_layers|num_layers|n_layer|layers_block_type|hybrid_override_pattern|"
+    r"layer_types|layer_group_size|attn_layer_indices|cross_attention_layers|block_configs"
+)
 _HEADS = (
     r"(swa_|global_)?(num_attention_heads|num_key_value_heads|head_dim|v_head_dim)|num_global_key_value_heads|"
     r"per_layer_config|(q|kv|o)_lora_rank|qk_\w+_head_dim|index_\w+|indexer_types|attention_k_eq_v|"
-    r"num_kv_shared_layers|compress_\w+|sparse_attention_config|num_sliding_attention_heads|no_rope_layers"
+    r"num_kv_shared_layers|compress_\w+|sparse_attention_config|num_sliding_attention_heads|no_rope_layers|"
+    r"num_attention_heads_per_layer|n_head|multi_query"
 )
 _WINDOW = (
     r"sliding_window\w*|use_sliding_window|max_window_layers|attention_chunk_size|hybrid_layer_pattern|"

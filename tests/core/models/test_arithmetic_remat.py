@@ -56,10 +56,15 @@ def test_saving_the_textbook_s_matmuls_costs_six_percent_recomputation():
     assert kept.extra_flops / layer == pytest.approx(4 * 4096 / (32 * 8192 + 4 * 4096))
 
 
-def test_activations_of_linear_attention_are_not_guessed():
+def test_activations_of_linear_attention_are_products_convolution_and_result():
     linear = models.Linear(k_heads=2, v_heads=4, key=8, value=8, conv=4, every=3)
-    with pytest.raises(ValueError, match="linear attention"):
-        arithmetic.activations(replace(TINY, linear=linear), 1, 8)
+    m = replace(TINY, linear=linear)
+    q, v, heads = 2 * 8, 4 * 8, 4
+    # queries, keys, values, gate, beta, decay; their convolution; the result, plain and gated
+    each = (2 * q + 2 * v + 2 * heads) + (2 * q + v) + 2 * v
+    kept = arithmetic.activations(m, 1, 8)
+    assert kept["recurrences"] == 8 * 2 * (m.L - m.softmax_layers) * each
+    assert kept["values"] == 8 * 2 * m.softmax_layers * m.K * m.H
 
 
 def test_an_unknown_policy_lists_the_known_ones():

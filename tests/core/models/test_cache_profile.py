@@ -7,7 +7,17 @@ from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import BF16, FP8
 
 NAMES = [model.name for model in (*models.CATALOG, *models.FURTHER)]
-PUBLISHED = {  # parameters, active parameters: data/model_oracle.json
+PUBLISHED = {  # parameters, active parameters: data/model_oracle.json, and test_model_files
+    "GLM-5.2": (743377000704, 41250511104),
+    "GPT-2 large": (774030080, 774030080),
+    "Gemma 4 26B-A4B": (25233141760, 3822530560),
+    "Kimi K3": (2779484393568, 105363935328),
+    "Llama 3.3 Nemotron Super 49B v1": (49867145216, 49867145216),
+    "MiMo-V2-Flash": (308778768832, 15445924288),
+    "MiniMax-M3": (426174565632, 25962466560),
+    "Nemotron 3 Nano 30B-A3B": (31577937344, 3580073408),
+    "Nemotron 3 Ultra 550B-A55B": (549308968960, 56058818560),
+    "Qwen3-Coder 480B-A35B": (480154875392, 35474765312),
     "DeepSeek-V3.2": (671877929216, 38403807488),
     "DeepSeek-V4-Flash": (284332230231, 13799622231),
     "DeepSeek-V4-Pro": (1572997179491, 49779058787),

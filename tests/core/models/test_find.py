@@ -109,6 +109,9 @@ def test_an_id_that_is_no_model_of_the_catalog_is_told_what_to_write(published, 
         ("Qwen/Qwen2.5-72B-Instruct-AWQ", "Qwen2.5 72B", "int4", 0.52),
         ("nvidia/DeepSeek-R1-FP4", "DeepSeek-V3", "nvfp4", 0.573),
         ("RedHatAI/Qwen3-8B-INT8", "Qwen3 8B", "int8", 1.0),
+        ("RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic", "Llama 3 8B", "fp8", 1.0),
+        ("Qwen/Qwen3-32B-FP8-Static-PerTensor", "Qwen3 32B", "fp8", 1.0),
+        ("RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16", "Llama 3 70B", "int4", 0.52),
     ],
 )
 def test_a_checkpoint_whose_name_tells_its_type_is_stored_in_it(published, name, kind, nbytes):
@@ -127,3 +130,17 @@ def test_deepseek_v32_is_its_published_file():
     read, kept = models.from_hf(config, name="DeepSeek-V3.2"), models.find("DeepSeek-V3.2")
     assert replace(read, quantization=None, source=kept.source) == kept
     assert kept.params == 671_877_929_216
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("moonshotai/Kimi-K3", 2_779_484_393_568),
+        ("openai-community/gpt2-large", 774_030_080),
+        ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", 31_577_937_344),
+        ("zai-org/GLM-5.1", 743_911_199_232),
+        ("MiniMaxAI/MiniMax-M2", 228_689_748_992),
+    ],
+)
+def test_further_models_are_found_by_the_names_of_their_repositories(name, params):
+    assert models.find(name).params == params

@@ -20,49 +20,80 @@ ORACLE = json.loads((Path(__file__).parents[3] / "data" / "model_oracle.json").r
 ROWS = {row["name"]: row for row in ORACLE["models"]}
 SAVED = [name for name, row in ROWS.items() if "saved" in row]
 ARCHITECTURES = [
+    "afmoe",
     "apertus",
+    "arcee",
+    "axk1",
+    "bailing_hybrid",
+    "bamba",
+    "beam",
+    "bitnet",
+    "cohere",
+    "cohere2",
+    "cohere2_moe",
     "deepseek_v32",
     "deepseek_v4",
     "dots1",
     "dots3_note",
     "ernie4_5",
     "ernie4_5_moe",
+    "ernie4_5_vl_moe",
     "exaone4",
     "exaone_moe",
     "falcon_h1",
+    "flex_olmo",
+    "flint",
     "gemma3n_text",
     "gemma4_text",
+    "glm4",
     "glm4_moe",
     "glm5_next",
     "glm_moe_dsa",
+    "glm_ocr",
     "granitemoehybrid",
     "hunyuan_v1_dense",
     "hunyuan_v1_moe",
     "hy_v3",
     "hy_v4",
+    "hy_v4_vl",
     "jamba",
     "kimi_k25",
     "kimi_linear",
+    "kolibri1",
+    "laguna",
+    "lara_mini",
     "lfm2",
     "lfm2_moe",
     "lfm3",
     "llama4",
+    "longcat_flash",
+    "mellum",
     "mimo_v2_flash",
     "minimax_m2",
     "minimax_m3_vl",
     "ministral3",
     "mistral3",
     "mistral_large4",
+    "mllama",
+    "molmo2",
+    "muse_glimmer",
+    "muse_spark",
+    "nanochat",
     "nemotron_h",
+    "olmo",
     "olmo3",
+    "olmoe",
     "phi3",
     "phi4_multimodal",
     "phimoe",
+    "qwen2_5_omni_thinker",
     "qwen3_5",
     "qwen3_5_moe",
     "qwen3_next",
     "seed_oss",
     "smollm3",
+    "stablelm",
+    "starcoder2",
     "step3p7",
 ]
 
@@ -93,6 +124,19 @@ def test_parameters_are_those_of_transformers(name):
     assert m.active_params == row["active"]
     assert sum(m.by_part.values()) == m.params
     assert set(m.by_part) <= set(models.PARTS)
+
+
+def test_zero_experts_store_nothing_and_a_token_gets_its_share_of_the_others():
+    m = models.from_hf(ROWS["longcat_flash"]["config"])
+    zero, layers, D, F = 256, 28, 6144, 2048
+    # transformers 5.24 allocates two of the three matrices of an expert for those without weights, too
+    assert m.params == 741_053_585_408 - layers * zero * 2 * F * D
+    assert (
+        round(m.active_params / 1e9) == 28
+    )  # "about 27B on average" without the embedding: arXiv 2509.01322
+    assert (m.experts.E, m.experts.k) == (512, 8)
+    assert "of the 12 experts of a token, 8 have weights on average" in m.assumed[0]
+    assert m.softmax_layers == 2 * m.L
 
 
 @pytest.mark.parametrize("name", ROWS)
