@@ -24,8 +24,8 @@ class FlagTable(Table):
 def launcher_flags(subject: str, kind: str, *, title: str) -> FlagTable:
     """The flags for a subject, with one column per launcher.
 
-    `subject` is `training`, `inference`, `lowprecision` or `profiling`. `kind` chooses the launchers: those of
-    `training`, or those of `serving`.
+    `subject` is `training`, `inference`, `lowprecision` or `profiling`. `kind` chooses the launchers of
+    `training` or those of `serving`.
     """
     found = comparison(subject, kind)
     plain = [
