@@ -31,10 +31,6 @@ CHECKS = (
                 lambda: 0.515625 * Recipe(weights=FP8, product=BF16).batch(_H200),
                 "There int4 becomes compute-bound, but it is still faster than fp8.",
             ),
-            Mistake(
-                lambda: Recipe(weights=FP8, product=FP8).batch(_H200),
-                "The int4 weights are multiplied in bf16, at half the rate of fp8.",
-            ),
         ),
     ),
     Check(
