@@ -3,7 +3,7 @@
 A row says what a flag means here. `key` is the name by which a reader asks for it, and is empty for a flag
 that is known but not used. `effect` lists what the flag changes: time, memory, results, or none of them.
 `agrees` are values with which the prediction agrees although it does not use the flag. A name that begins
-with $ is an environment variable.
+with $ is an environment variable, and one that begins with / is an HTTP endpoint of the server.
 """
 
 import csv

@@ -8,6 +8,7 @@ import shlex
 import pytest
 
 import scalingbook_cli as cli
+from scalingbook_book import show
 from scalingbook_lib import calibrated, training
 from scalingbook_lib.launch import table
 from scalingbook_lib.units import si
@@ -72,3 +73,16 @@ def test_the_ratios_are_as_the_text_says():
     assert max(experts) < 1
     assert f"within {0.12:.0%}, except" in " ".join(PAGE.split())
     assert f"up to {0.37:.0%} too short" in " ".join(PAGE.split())
+
+
+def test_the_last_row_of_a_table_dates_its_flags():
+    shown = show.launcher_flags("training", "training", title="The plan in launcher flags")
+    assert shown.rows[-1] == (
+        "version, date",
+        "e591f30, 2026-08-22",
+        "d98e8a6 (core 0.20.0), 2026-08-22",
+        "v0.2.2, 2026-02-20",
+        "edaa722 (0.19.6), 2026-08-22",
+    )
+    assert "<code" in shown._repr_html_()
+    assert "<code" not in repr(shown)

@@ -1,6 +1,6 @@
 """The figures of the chapter on low precision and optimizers, in the order of the page."""
 
-from scalingbook_book.chapters.lowprecision.figures import boundaries, numbers, optimizers
+from scalingbook_book.chapters.lowprecision.figures import boundaries, numbers, optimizers, served
 
 FIGURES = (
     boundaries.moved,
@@ -12,4 +12,5 @@ FIGURES = (
     optimizers.state,
     optimizers.singular,
     optimizers.layouts,
+    served.served,
 )

@@ -23,6 +23,9 @@ P405, K2, K2_ACTIVE = 405.854e9, 4.8497e16, 32.861e9
         ("share-of-step", K2 / (6 * K2_ACTIVE * 16e6)),
         ("owner-sends", 2 * 15 / 16 * 2 * 4096 * 16_384 / 16),
         ("long-and-thin", 10),
+        ("batch-for-int4", 989e12 / (2 * 4.8e12)),
+        ("smoothed-channel", 20),
+        ("two-level-scale", 1.375),
     ],
 )
 def test_answers_worked_out_by_hand(key, given):
