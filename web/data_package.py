@@ -34,9 +34,9 @@ TITLES = {
     "inference_families": "What the serving runs of one source have in common",
 }
 ON_THE_SITE = (
-    "On the site, this folder holds the tables of facts and measurements, the tables of all chips and models\n"
-    "(`chips.csv`, `models.csv`), and a description of every column (`datapackage.json`). The other files below are\n"
-    "in the repository."
+    "On the site, this folder has the tables of facts and measurements, those of all chips and models\n"
+    "(`chips.csv`, `models.csv`), and a description of every column (`datapackage.json`). The other files\n"
+    "below are in the repository.\n"
 )
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 LICENSE = {
@@ -71,7 +71,7 @@ def readme(folder: Path) -> str:
 
     text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
     text = re.sub(r"\[(?P<shown>`[^\]]+`)\]\((?P<path>\.\./[^)]+)\)", linked, text)
-    return text.replace("# Data\n", f"# Data\n\n{ON_THE_SITE}\n", 1)
+    return text.replace("# Data\n", f"# Data\n\n{ON_THE_SITE}", 1)
 
 
 def contents() -> dict[str, str]:

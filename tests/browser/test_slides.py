@@ -6,14 +6,17 @@ from web import slides
 
 CUT = """() => [...document.querySelectorAll('.slide')].flatMap((slide, at) => {
   const frame = slide.getBoundingClientRect();
-  const outside = [...slide.querySelectorAll('h1, h2, p, dt, dd, li, footer, svg, figcaption')].filter((one) => {
-    const box = one.getBoundingClientRect();
-    return box.width && (box.top < frame.top - 1 || box.bottom > frame.bottom + 1 || box.right > frame.right + 1);
+  const parts = [...slide.querySelectorAll('h1, h2, p, dt, dd, li, footer, svg, figcaption')];
+  const outside = parts.filter((one) => {
+    const { width, top, bottom, right } = one.getBoundingClientRect();
+    return width && (top < frame.top - 1 || bottom > frame.bottom + 1 || right > frame.right + 1);
   });
   return outside.map((one) => `slide ${at}: ${one.tagName} ${one.textContent.slice(0, 40)}`);
 })"""
-SMALL = """() => [...document.querySelectorAll('.slide svg text')].filter((one) => one.getClientRects().length &&
-  parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a < 9.5).map((one) => one.textContent)"""
+SMALL = """() => [...document.querySelectorAll('.slide svg text')]
+  .filter((one) => one.getClientRects().length)
+  .filter((one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a < 9.5)
+  .map((one) => one.textContent)"""
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ def test_tables_figures_and_lists_of_the_site_stand_in_the_text():
         "notation": "> The arrays of one layer, with the letter of each size at its side.",
         "teach": "**Week 10: [RL post-training systems](chapters/posttraining.md)",
         "bibliography": "- Austin et al. (2025). [How to Scale Your Model](https://",
-        "index": "- [Rooflines](chapters/rooflines.md): How long does an operation take, and what limits it? (",
+        "index": "- [Rooflines](chapters/rooflines.md): How long does an operation take, and what limits it?",
     }.items():
         assert said in TWINS[page].text, page
     left = [page for page, twin in TWINS.items() if "This part is interactive" in twin.text]
