@@ -1,12 +1,18 @@
-"""What does serving cost: a prefill, a decode step, a million tokens?
+"""Time and memory of serving: of a prefill, of a decode step, and of a server in its steady state.
 
-`Layout` says how one copy of the model is spread over a machine (`slices.Slice` or `clusters.Cluster`);
-`memory` and `largest_batch` what fits; `decode`, `prefill` and `mixed` how long a step takes, term by term;
-`case(...).step_s` its seconds alone, for simulators and searches; `ServingEfficiency` what real chips reach.
-`batch` is sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
-`serve` is the steady state; `transfer`, `pools`, `prefix` and `load` what moving keys and values costs;
-`speculative` is speculative decoding, `diffusion` a block in a few passes. The closed forms are in
-`scalingbook_lib.rules`.
+- `Layout` says how one replica of the model is sharded over a machine (`slices.Slice` or `clusters.Cluster`).
+- `memory` and `largest_batch` tell what fits.
+- `decode`, `prefill` and `mixed` predict the time of a step, term by term. `case(...).step_s` returns only
+  its seconds, for simulators and searches.
+- `serve` describes the steady state of a server.
+- `transfer`, `pools`, `prefix` and `load` tell what it costs to move keys and values.
+- `speculative` predicts the gain of speculative decoding, and `diffusion` that of generating a block in a
+  few passes.
+- `ServingEfficiency` says what share of their peaks real chips reach.
+
+`batch` counts sequences. Each has S tokens in the cache and gets T new tokens; P counts the tokens of a
+prompt, and G the generated tokens. The closed forms are in `scalingbook_lib.rules`.
+
 Chapters: Inference; Serving Llama 3; Linear attention, sparse attention and diffusion.
 
 >>> from scalingbook_lib import models

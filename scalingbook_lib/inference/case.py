@@ -1,7 +1,7 @@
-"""How long do steps of one model on one machine under one layout take? What is known before is computed once.
+"""The times of many steps of one model on one machine with one layout; shared quantities are computed once.
 
 `case(model, machine, layout).step_s(decodes, kv_tokens, chunk)` is what simulators and searches ask;
-`InferenceStep` tells the same numbers. Chapter: Inference.
+`InferenceStep` has the same numbers, term by term. Chapter: Inference.
 """
 
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class Staged:
 
 
 class ServingCase:
-    """One model on one machine under one layout, at what its chips reach."""
+    """One model on one machine with one layout, at the efficiency that its chips reach."""
 
     def __init__(
         self, model: Transformer, machine: Machine, layout: Layout, efficiency: ServingEfficiency = PEAK
@@ -54,14 +54,14 @@ class ServingCase:
     def step_s(
         self, decodes: float, kv_tokens: float, chunk: float = 0, chunk_context: float = 0, prompts: int = 1
     ) -> float:
-        """Seconds of a step: one token for each of `decodes` sequences, `kv_tokens` cached in all of them.
+        """The seconds of a step: a token for each of `decodes` sequences with `kv_tokens` cached in all.
 
-        With a `chunk` of that many tokens of prompts, each of which has `chunk_context` read before.
+        The step may also process a `chunk` of prompt tokens, which attend to `chunk_context` earlier tokens.
         """
         return self.staged(Load(decodes, kv_tokens, chunk, chunk_context, prompts)).total_s
 
     def staged(self, load: Load) -> Staged:
-        """A step in as many microbatches as stages, so that all of these work."""
+        """A step in as many microbatches as there are pipeline stages, so that all stages work."""
         pp = self.layout.pp
         if pp == 1:
             one = passed(self.constants, load)
@@ -72,7 +72,7 @@ class ServingCase:
         return self._staged(load, one, m, max(one.total_s, m * self._longest_s(one)))
 
     def prefilled(self, load: Load) -> Staged:
-        """Whole prompts: with stages, one (of each group) follows another through them."""
+        """A prefill of whole prompts, which pass through the pipeline stages one by one."""
         m = ceil(load.prompts / self.layout.attention_dp) if self.layout.pp > 1 else 1
         one = passed(self.constants, replace(load, chunk=load.chunk / m, prompts=-(-load.prompts // m)))
         return self._staged(load, one, m, one.total_s + (m - 1) * self._longest_s(one))
@@ -97,5 +97,5 @@ class ServingCase:
 def case(
     model: Transformer, machine: Machine, layout: Layout, efficiency: ServingEfficiency = PEAK
 ) -> ServingCase:
-    """The same case again for the next step."""
+    """The `ServingCase` of these arguments, from a cache if it was asked for before."""
     return ServingCase(model, machine, layout, efficiency)

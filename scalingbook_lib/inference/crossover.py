@@ -15,7 +15,7 @@ from scalingbook_lib.units import BF16, DType, Result, count, si
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Crossover(Result):
-    """The batch from which the cache is more bytes to read than the weights."""
+    """The batch size above which a decode step reads more bytes of KV cache than of weights."""
 
     model: str
     S: int
@@ -24,7 +24,7 @@ class Crossover(Result):
 
     @property
     def sequences(self) -> float:
-        """How many."""
+        """The number of sequences at which both take the same bytes."""
         return self.weight_bytes / self.cache_bytes  # B where B M_kv = w P
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Crossover(Result):
 
 
 def crossover_batch(model: Transformer, *, S: int, weights: DType = BF16, kv: DType = BF16) -> Crossover:
-    """Bytes of all weights over those of one sequence's cache; of embeddings only what is multiplied by."""
+    """The batch whose KV cache is as large as the weights, without an embedding that is only looked up."""
     s = shape(model, Layout(weights=weights, kv=kv))
     # of a table that is looked up, a step reads a row for each token
     read = weight_bytes(s) - s.embedding * weights.bytes

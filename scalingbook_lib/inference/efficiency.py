@@ -25,18 +25,18 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ByType(Result):
-    """One figure for all data types, and others for some: `by_type(0.9, int4=0.6)`."""
+    """A number that depends on the data type, with a default: `by_type(0.9, int4=0.6)`."""
 
     default: float
     types: tuple[tuple[str, float], ...] = ()
 
     def __call__(self, dtype: DType) -> float:
-        """The figure of a data type."""
+        """The number for a data type."""
         return dict(self.types).get(dtype.name, self.default)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """All figures."""
+        """The default and the numbers of all named types."""
         return (self.default, *(value for _, value in self.types))
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class ByType(Result):
 
 
 def by_type(default: float, **types: float) -> ByType:
-    """A figure for all data types but those named: `by_type(0.9, fp8=0.8, int4=0.6)`."""
+    """A number for all data types except those named: `by_type(0.9, fp8=0.8, int4=0.6)`."""
     return ByType(default, tuple(sorted(types.items())))
 
 
@@ -53,24 +53,27 @@ type Figure = float | ByType
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServingEfficiency(LinkShares, Result):
-    """Achieved over peak, by class of operation; a figure may differ by data type (`by_type`).
+    """The achieved share of each peak, and the overheads of a step; a number may depend on the data type.
 
-    Of the matrix unit's rate, by the type that computes: `matmul` (dense products), `experts` (grouped ones),
-    `head` (the unembedding), `attention`. Of the HBM's rate: `weights`, `expert_weights`, `head_weights` (by
-    the type they are stored in), `kv` (by the cache's), `memory` (activations). Of the links': `torus`,
-    `domain` (NVLink, or a full mesh), `network`, `dcn`. `overlap`: the share of collectives that the rest can
-    hide.
+    Shares of the matrix unit's peak, by the type that computes: `matmul` (dense matmuls), `experts` (grouped
+    matmuls), `head` (the unembedding) and `attention`. Shares of the HBM bandwidth: `weights`,
+    `expert_weights` and `head_weights` (by the type in which they are stored), `kv` (by the type of the
+    cache) and `memory` (activations). Shares of the link bandwidth: `torus`, `domain` (NVLink, or a full
+    mesh), `network` and `dcn`. `overlap` is the share of collectives that other work can hide.
 
-    What else real chips lose, nothing at the peak: a product takes the longer of arithmetic and reading, and
-    besides it `apart`, a share of the shorter: kernels start by reading and end with arithmetic;
-    `dequantize_s` for each weight that is read in a narrower type than it computes in (by the stored one);
-    `layer_s` for each layer that a step passes (its kernels; by the type of the weights), `expert_layer_s`
-    more where it has experts; `collective_s` for each collective beside its hops, `network_s` more where it
-    leaves a domain; `fixed_s` once a step (with stages for each microbatch), and `sequence_s` for each of its
-    sequences. `host_s` for each sequence of a group is what the host needs to prepare a step, which it does
-    while the chips execute the step before: no step is shorter than that; with stages, it is exposed.
+    The overheads, all 0 at the peak:
 
-    `expert_skew` is how much tokens prefer some experts (`steps.expert_load`): all chips of an
+    - `apart`: a matmul takes the longer of its compute and memory times, plus this share of the shorter one,
+      because a kernel starts by reading and ends by computing.
+    - `dequantize_s`: for each weight that is stored in a narrower type than it computes in.
+    - `layer_s`: for each layer of a step (its kernels; by the type of the weights).
+      `expert_layer_s` is added for a layer with experts.
+    - `collective_s`: for each collective, beside its hops; `network_s` is added if it leaves a domain.
+    - `fixed_s`: once per step (for each microbatch, with pipeline stages); `sequence_s`: for each sequence.
+    - `host_s`: the time that the host needs per sequence of a group to prepare a step. It does so while the
+      chips execute the previous step, so no step is shorter. With pipeline stages, this time is exposed.
+
+    `expert_skew` says how unevenly tokens choose experts (`steps.expert_load`): all chips of an
     expert-parallel group wait for the busiest one. None is a perfectly even load.
     """
 

@@ -22,28 +22,35 @@ WAYS = {  # the degrees of parallelism by field, as they are printed
 
 
 class LayoutError(ValueError):
-    """A layout that cannot be; the message says which rule it breaks and what to write."""
+    """An impossible layout; the message says which rule it breaks and what to write instead."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout(Result):
-    """chips = tp · cp · pp for one copy of the model; a machine holds machine.chips // chips copies.
+    """The degrees of parallelism and the data types with which a model is served.
 
-    `tp` chips of a stage share every matrix, and the weights stay where they are: over its width F in `tp //
-    rows` columns and over D in `rows` rows ("2-D weight-stationary"; 1 is 1-D). `pp` stages split the layers.
-    `ep` of the tp ways are over experts, and tp / ep chips split each expert; in each layer they hold
-    `redundant_experts` copies of the experts that get most tokens (EPLB), so that the loads of the chips
-    differ less. `attention_dp` groups of the tp chips each hold the attention's weights and own B /
-    attention_dp sequences; with ep > 1 also the dense MLPs and shared experts are held group by group. The
-    chips of a group (all tp without groups) split its cache `kv_batch` ways over sequences, `kv_sequence`
-    ways over tokens, and the rest over heads: where these are more ways than key-value heads, heads are
-    copied. `cp` times tp chips each hold all weights of a stage and split the tokens of a prompt, whose keys
-    and values pass all of them (a ring), and the sequences of a decode step: for prompts that one group of tp
-    chips is too slow for.
+    One replica of the model takes tp · cp · pp chips, and a machine holds machine.chips // chips replicas.
 
-    Types: `weights` as stored, `kv` of the cache, `compute` of products with weights, `activations` of all
-    that is stored and sent, and of attention. `experts` and `outer` (embedding and unembedding) are stored in
-    their own types where they have one; then what is not quantized computes in the type of the activations.
+    - `tp`: tensor parallelism. The tp chips of a stage shard every matrix, and the weights stay in place. The
+      width F is sharded into tp / rows columns, and D into `rows` rows: rows=1 is 1-D, and more is 2-D
+      weight-stationary sharding.
+    - `pp`: pipeline stages, which divide the layers.
+    - `ep`: expert parallelism. The experts are distributed over ep of the tp ways, and tp / ep chips share
+      each expert. In each layer, these chips also hold `redundant_experts` copies of the busiest experts
+      (EPLB), which balances their load.
+    - `attention_dp`: data-parallel attention. The tp chips form so many groups. Each group holds all weights
+      of the attention and serves batch / attention_dp sequences. With ep > 1, each group also holds the dense
+      MLPs and the shared experts.
+    - `kv_batch`, `kv_sequence`: the ways in which a group shards its cache over sequences and over tokens.
+      The remaining ways are over heads. If these are more than the KV heads, heads are replicated.
+    - `cp`: context parallelism, for prompts that take too long on one group of tp chips. Each of cp groups
+      holds all weights of a stage. The groups divide the tokens of a prompt, whose keys and values pass
+      around a ring, and the sequences of a decode step.
+
+    The data types are those of the stored `weights`, of the `kv` cache, of matmuls with weights (`compute`),
+    and of activations (`activations`), which includes attention and everything that is sent. `experts` and
+    `outer` (embedding and unembedding) are types of their own for these weights; whatever is not quantized
+    then computes in the type of the activations.
     """
 
     tp: int = 1  # Y
@@ -86,32 +93,32 @@ class Layout(Result):
 
     @property
     def chips(self) -> int:
-        """Those of one copy."""
+        """The chips of one replica."""
         return self.tp * self.cp * self.pp  # ep and attention_dp share out these chips once more
 
     @property
     def group(self) -> int:
-        """Chips that share the attention's weights, and one cache."""
+        """The number of chips that shard the attention's weights and one KV cache."""
         return self.tp // self.attention_dp
 
     @property
     def columns(self) -> int:
-        """Ways over the heads of the attention's weights."""
+        """The number of ways in which the attention's weights are sharded over heads."""
         return self.group // self.rows
 
     @property
     def kv_heads(self) -> int:
-        """Ways of a group's cache over heads."""
+        """The number of ways in which a group's KV cache is sharded over heads."""
         return self.group // (self.kv_batch * self.kv_sequence)
 
     @property
     def wide(self) -> bool:
-        """Whether dense MLPs are split over all tp chips, not group by group."""
+        """Whether dense MLPs are sharded over all tp chips instead of over the chips of a group."""
         # With expert parallelism, each group has its own dense MLP: its tokens leave it only for experts.
         return self.attention_dp == 1 or self.ep == 1
 
     def check(self, model: Transformer) -> None:
-        """Refuse what the model's sizes do not allow."""
+        """Raise a LayoutError if the sizes of the model do not allow this layout."""
         for why in self._refusals(model):  # a search asks this of very many: no text before it is needed
             raise LayoutError(why)
 

@@ -1,4 +1,4 @@
-"""Is a known prefix better read again or loaded from where its keys and values wait?
+"""Is it faster to recompute a known prefix or to load its keys and values?
 
 Chapters: Inference; Serving Llama 3.
 """
@@ -16,7 +16,7 @@ from scalingbook_lib.units import Result, si
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prefix(Result):
-    """The first `cached` of P prompt tokens, computed anew or loaded, at bytes/s of all chips together."""
+    """The first `cached` of P prompt tokens, recomputed or loaded; `bytes_per_s` is the rate of all chips."""
 
     P: int
     cached: int
@@ -27,26 +27,26 @@ class Prefix(Result):
 
     @property
     def recompute_s(self) -> float:
-        """What reading the prefix adds."""
+        """The time that recomputing the prefix adds to the prefill."""
         return self.whole_s - self.rest_s  # its products, and its own attention
 
     @property
     def reload_s(self) -> float:
-        """What loading it takes."""
+        """The time to load the keys and values of the prefix."""
         return self.nbytes / self.bytes_per_s
 
     @property
     def pays(self) -> bool:
-        """Whether loading is quicker."""
+        """Whether loading is faster than recomputing."""
         return self.reload_s < self.recompute_s
 
     @property
     def break_even_bytes_per_s(self) -> float:
-        """The rate at which both take as long."""
+        """The bandwidth at which both take equally long."""
         return self.nbytes / self.recompute_s  # bytes/s; faster stores pay
 
     def capacity_tokens(self, nbytes: float) -> float:
-        """How many tokens such a store holds."""
+        """The number of tokens whose keys and values fit in so many bytes."""
         return nbytes / (self.nbytes / self.cached)
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ def prefix(
     bytes_per_s: float | None = None,
     efficiency: ServingEfficiency = PEAK,
 ) -> Prefix:
-    """The first `cached` of P tokens; without a rate, from the hosts' memory over the PCIe of every chip."""
+    """Compare loading with recomputing; without `bytes_per_s`, every chip loads from its host's memory."""
     if not 0 < cached < P:
         raise ValueError(f"cached={cached} of P={P}: write at least 1 and fewer than P")
     # Reading the prefix is the difference of two prefills: its tokens alone, the rest attends to it in both.

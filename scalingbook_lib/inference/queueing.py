@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 
 def little(rate_per_s: float, seconds: float) -> float:
-    """Requests under way: how many arrive each second, times how long each stays. Source: Little, 1961.
+    """Requests in flight: arrivals per second times the seconds that each one stays. Source: Little, 1961.
 
-    The batch that decoding needs: requests/s · output tokens · step time.
+    For decoding, this gives the batch size: requests/s · output tokens · step time.
     """
     if rate_per_s < 0 or seconds < 0:
         raise ValueError(f"{rate_per_s} requests/s for {seconds} s: write no negative numbers")
@@ -17,7 +17,7 @@ def little(rate_per_s: float, seconds: float) -> float:
 
 
 def static_waste(lengths: Sequence[float]) -> float:
-    """The share of a static batch's slots that do nothing: 1 - mean/max, as all wait for the longest."""
+    """The idle share of a static batch, in which all wait for the longest output: 1 - mean/max."""
     if not lengths or min(lengths) < 0 or max(lengths) <= 0:
         raise ValueError(f"{list(lengths)[:5]}: write the output lengths of a batch, at least one above 0")
     # slots times the longest are paid for, tokens are used

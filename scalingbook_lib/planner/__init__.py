@@ -1,10 +1,13 @@
-"""Searches for the best plan of a training step and for the best ways to serve.
+"""Search for the best plan of a training step, and for the Pareto front of serving.
 
-`plans` searches all legal plans; `sensitivity` searches again with faster links, memory or arithmetic; a
-`Comparison` sets two plans side by side, term by term. Every time is `training`'s or `inference`'s: nothing
-here has a formula of its own, and what prunes a search is a lower bound made of theirs. `serve` searches the
-ways to serve: a front of latency against cost. `posttraining` divides the chips of reinforcement learning
-between rollouts and training, and `rl_memory` adds up its models.
+- `plans` searches all legal plans of a training step.
+- `sensitivity` repeats the search with faster links, memory or compute.
+- `Comparison` compares two plans term by term.
+- `serve` searches layouts and batch sizes, and returns a Pareto front of latency and cost.
+- `posttraining` divides the chips of reinforcement learning between rollouts and training, and `rl_memory`
+  adds up the memory of its models.
+
+All times come from `training` and `inference`. A search prunes plans by lower bounds on these times.
 
 Chapters: Training Llama 3; Serving Llama 3; RL post-training systems.
 

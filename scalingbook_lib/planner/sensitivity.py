@@ -23,7 +23,7 @@ _RATES = {
 
 @dataclass(frozen=True, slots=True)
 class Change(Result):
-    """One thing `factor` times as fast (or large): the same plan's step, and the best plan then."""
+    """What if `what` were `factor` times as fast or large: the step of the same plan, and the best plan."""
 
     what: str
     factor: float
@@ -33,7 +33,7 @@ class Change(Result):
 
     @property
     def gain(self) -> float:
-        """How many times as fast the step becomes, with whatever plan is best then."""
+        """The speedup of the step with the plan that is then best."""
         return self.before_s / self.then.step.total_s
 
     def __str__(self) -> str:

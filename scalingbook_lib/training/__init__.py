@@ -1,9 +1,13 @@
-"""What does a training step cost on these chips, spread by this plan? Memory, collectives, time, days.
+"""Time, memory and collectives of a training step under a parallelism plan, and the days and cost of a run.
 
-`Plan` says how the work is spread; `memory`, `traffic`, `step` and `feasible` judge it for a model, a machine
-(`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days, cost;
-`evaluate(TrainingCase(...), plan)` is for many plans of one case; `effective_width` is a real layer's F in
-the closed forms of `scalingbook_lib.rules`. Chapter: Training.
+- `Plan` says how the work is sharded.
+- `memory`, `traffic`, `step` and `feasible` evaluate a plan for a model, a machine (`slices.Slice`, several
+  pods of it, or `clusters.Cluster`) and a batch.
+- `run` and `run_at` predict the days and the cost of a run.
+- `evaluate(TrainingCase(...), plan)` evaluates many plans of one case.
+- `effective_width` is the F of a real layer in the closed forms of `scalingbook_lib.rules`.
+
+Chapter: Training.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips

@@ -1,4 +1,4 @@
-"""What all plans for a model, a machine and a batch share; of each plan its shape, collectives and time.
+"""What all plans for a model, a machine and a batch share, and the shape, collectives and time of each plan.
 
 `step.evaluate(case, plan)` puts them together. Chapter: Training.
 """
@@ -34,9 +34,10 @@ from scalingbook_lib.training.work import Work, work
 
 @dataclass(frozen=True, slots=True)
 class TrainingCase:
-    """A model, a machine, a batch of sequences of T tokens.
+    """A model, a machine, and a batch of sequences of T tokens.
 
-    What a byte costs on a mesh axis is kept: a search asks for the same few hundred rates thousands of times.
+    The time per byte on a mesh axis is cached, because a search needs the same few hundred rates thousands of
+    times.
     """
 
     model: Transformer
@@ -53,11 +54,11 @@ class TrainingCase:
 
     @property
     def room_bytes(self) -> float:
-        """What a plan may hold on a chip."""
+        """The bytes that a plan may use on a chip."""
         return (1 - self.headroom) * self.machine.chip.hbm_bytes
 
     def held(self, s: TrainingShape) -> TrainingMemory:
-        """What a chip holds of a shape."""
+        """The memory that a shape takes on a chip."""
         return held(s, self.machine, headroom=self.headroom)
 
     def work(self, plan: Plan) -> Work:
@@ -65,15 +66,15 @@ class TrainingCase:
         return work(self.model, self.T, plan.remat, plan.activations, self.causal)
 
     def shape(self, plan: Plan) -> TrainingShape:
-        """What the plan makes of the model on each chip."""
+        """The sizes of the model on each chip under the plan."""
         return shape(self.work(plan), plan, self.batch)
 
     def traffic(self, s: TrainingShape, loop: bool | None = None) -> list[TrainingCollective]:
-        """Every collective; a ClusterError or SliceError where the machine has no such mesh."""
+        """Every collective of a step; a ClusterError or SliceError if the machine has no such mesh."""
         return rows(s, self._links(s), loop)
 
     def activations(self, s: TrainingShape) -> list[TrainingCollective]:
-        """Those of activations: what does not depend on ZeRO."""
+        """The collectives of activations, which do not depend on ZeRO."""
         return activations(s, self._links(s))
 
     def _links(self, s: TrainingShape) -> Rates:

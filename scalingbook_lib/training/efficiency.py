@@ -19,28 +19,33 @@ SHARES = (*MATH, "memory", *LINKS, "overlap")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingEfficiency(LinkShares, Result):
-    """Achieved over peak, by class of operation.
+    """The achieved share of each peak rate, and the overheads of a training step.
 
-    `matmul`: products with the layers' dense weights, `experts`: those with experts' weights, `attention`:
-    scores and weighted values, `head`: the unembedding, all of the matrix unit's rate. `memory`: what is only
-    read and written (norms, activation functions, the optimizer), of the HBM's rate. `torus`, `domain`
-    (NVLink, or a full mesh), `network` and `dcn`: collectives, of the rate of these links. `overlap`: what
-    is hidden of that which a plan can hide.
+    Shares of the matrix unit's peak: `matmul` (the dense weights of layers), `experts` (their weights),
+    `attention` (scores and weighted values) and `head` (the unembedding). `memory` is the share of the HBM
+    bandwidth for what is only read and written: norms, activation functions and the optimizer. `torus`,
+    `domain` (NVLink, or a full mesh), `network` and `dcn` are the shares of link bandwidth that collectives
+    reach. `overlap` is the hidden share of the communication that a plan can hide.
 
-    What else real chips lose, nothing at the peak: attention has half of its rate at sequences of `ramp`
-    tokens; a head of H elements takes 1 + `head_ramp` / H times as long per FLOP, because its exponentials
-    do not get fewer, relative to the heads of 128 that `attention` is the share of; a window is
-    `attention_block` tokens longer, because kernels compute whole blocks; a share `operands` of the bytes
-    that products read and write (narrower types are written first) is waited for at the rate of `memory`;
-    `layer_s` is lost with each layer of a microbatch, forward once and backward twice; `ring_launch_s` starts
-    each transfer of a ring of keys and values; `fixed_s` is lost once a step.
+    The overheads, all 0 at the peak:
 
-    Of layers with experts: each expert computes whole tiles of `expert_tile` by as many elements, half a tile
-    of rows too many on average; the copies of tokens are read or written `permutation` times to bring them
-    into the order of their experts and back; the host takes `expert_layer_s`, and `expert_launch_s` for each
-    expert of a chip, to learn how many tokens each expert has and to launch its kernels, which the chip waits
-    for as far as its own work does not hide it. `expert_skew` is how much tokens prefer some experts
-    (`steps.expert_load`): all chips wait for the busiest one. None is a perfectly even load.
+    - `ramp`: attention runs at half of its rate if a sequence has so many tokens.
+    - `head_ramp`: a head of H elements takes 1 + head_ramp / H times as long per FLOP, because it has as many
+      exponentials as a larger head. The share `attention` is that of heads of 128 elements.
+    - `attention_block`: an attention window is so many tokens longer, because kernels compute whole blocks.
+    - `operands`: matmuls wait for this share of the bytes that they read and write (including conversions to
+      narrower types), at the rate of `memory`.
+    - `layer_s`: for each layer of a microbatch, once in the forward and twice in the backward pass.
+    - `ring_launch_s`: for each transfer of keys and values in a ring. `fixed_s`: once per step.
+    - `expert_tile`: each expert computes whole tiles of so many rows and columns, which adds half a tile of
+      rows on average.
+    - `permutation`: how often the copies of tokens are read or written to sort them by expert and back.
+    - `expert_layer_s`, `expert_launch_s`: the time that the host takes for a layer with experts, and for each
+      expert on a chip, to learn the number of tokens per expert and to launch the kernels. It is exposed as
+      far as the chip has no other work to hide it.
+
+    `expert_skew` says how unevenly tokens choose experts (`steps.expert_load`): all chips wait for the
+    busiest one. None is a perfectly even load.
     """
 
     matmul: float = 1.0
@@ -75,17 +80,17 @@ class TrainingEfficiency(LinkShares, Result):
             raise ValueError(f"expert_skew={self.expert_skew}: write a number of at least 0, or None")
 
     def without_placement(self) -> "TrainingEfficiency":
-        """The same without what depends on where experts are: a lower bound for every place of them."""
+        """The same without the terms that depend on where experts are, for a lower bound over placements."""
         return replace(self, permutation=0.0, expert_tile=0.0, expert_launch_s=0.0, expert_skew=None)
 
     @property
     def shares(self) -> dict[str, float]:
-        """Every class with its share."""
+        """The share of each class of operation."""
         return {name: getattr(self, name) for name in SHARES}
 
     @classmethod
     def flat(cls, share: float) -> "TrainingEfficiency":
-        """The same share for all that the matrix unit does, everything else at its peak."""
+        """The same share for everything that the matrix unit computes, and the peak for all else."""
         return cls(**dict.fromkeys(MATH, share), name=f"{percent(share)} of the matrix unit")
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""How full are rows of tokens when documents share them, and how much attention is left within documents?
+"""Sequence packing: how full rows of tokens are, and how much of their attention is within documents.
 
 Best fit, longest first (BFD): each document goes into the fullest row that has room. What is longer
 than a row is cut. Chapter: Training.
@@ -16,25 +16,25 @@ from scalingbook_lib.units import Result, percent
 
 @dataclass(frozen=True, slots=True)
 class Packing(Result):
-    """Rows of `row` tokens, each as the lengths of the documents in it."""
+    """Rows of `row` tokens; each row lists the lengths of its documents."""
 
     row: int
     rows: tuple[tuple[int, ...], ...]
 
     @property
     def empty(self) -> float:
-        """The share of all places that no token takes."""
+        """The share of all positions that are padding."""
         return 1 - sum(map(sum, self.rows)) / (self.row * len(self.rows))
 
     @property
     def attention(self) -> tuple[float, ...]:
-        """Of each row, the share of attention's pairs that lie within documents: the sum of squares."""
+        """For each row, the share of its query-key pairs that are within a document."""
         # The mask halves both alike, so the share needs no factor of a half.
         return tuple(sum(T * T for T in documents) / self.row**2 for documents in self.rows)
 
     @property
     def mean_attention(self) -> float:
-        """That share of all rows together."""
+        """The same share, on average over all rows."""
         return sum(self.attention) / len(self.rows)  # of equal rows, so the mean of the shares
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Packing(Result):
 
 
 def pack(documents: Iterable[int], row: int) -> Packing:
-    """The documents, given by their lengths in tokens, in as few rows as this way finds."""
+    """Pack documents, given by their lengths in tokens, into as few rows as best fit finds."""
     rows: list[list[int]] = []
     rooms: list[tuple[int, int]] = []  # what is left in each row, and its index, in order
     # Long ones first: what is short fills the gaps that they leave.

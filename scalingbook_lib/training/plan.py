@@ -1,4 +1,4 @@
-"""How is one training step spread over the chips? A plan: so many ways for each kind of parallelism.
+"""A parallelism plan: the degree of each kind of parallelism in a training step, and its settings.
 
 Chapter: Training.
 """
@@ -34,41 +34,51 @@ _ZERO = ("DP", "ZeRO-1", "ZeRO-2", "FSDP")
 
 
 class PlanError(ValueError):
-    """A plan that cannot be; the message says which rule it breaks and what to write."""
+    """An impossible plan; the message says which rule it breaks and what to write instead."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan(Result):
-    """chips = dcn · dp · fsdp · tp · cp · pp, and tp is innermost: neighbors split a product.
+    """The degrees of parallelism of a training step, its schedule, rematerialization and data types.
 
-    `tp` chips split every matrix, with `sequence_parallel` also the tokens between the products; `cp` chips
-    split a sequence, each with a piece from its front and one from its back unless `zigzag` is False (of a
-    causal mask, whoever has the end does most then, and the others wait); `pp` groups split the layers;
-    `fsdp · dp · dcn` ranks split the batch.
-    What `zero` splits over the fsdp · cp chips that would hold the same: 1 the optimizer's state, 2 also the
-    gradients, 3 also the weights, 0 nothing. Over dp and dcn (between pods) everything is copied: fsdp with
-    dp is hybrid FSDP. `ep` chips hold each expert once; they are the innermost of the tp/expert_tp · cp ·
-    fsdp chips of a stage, `expert_tp` (tp unless it is 1) of which split one expert. Routing may keep a
-    token's experts in at most `expert_domains` domains.
-    Without `prefetch`, a layer's weights are asked for in the backward pass when the one behind it is done
-    (PyTorch's BACKWARD_POST), and waited for. `frozen` weights have no gradients and no optimizer, as beside
-    LoRA's adapters, which are not counted: under a hundredth. A data rank works on `microbatch` sequences at
-    a time, and sums gradients over microbatches.
+    The step takes dcn · dp · fsdp · tp · cp · pp chips. The axis tp is innermost, so neighboring chips
+    share a matmul.
 
-    `remat`: "none" keeps what fused kernels keep, "alternate" every second product, "selective" is
-    dots_no_batch, "save:..." and "offload:..." name the products that are kept, here or in the host's memory,
-    "recompute:..." the modules that are not (`remat`); the others are those of `arithmetic.activations`. All
-    activations of `offload_layers` layers wait in the host's memory. With `offload_optimizer`, the
-    optimizer's state is there too, and travels to the chip and back in every step. `stage_layers` are the
-    layers of each stage, from the first; None deals them so that the longest stage has least to do.
-    `overlap`: "full", "none", or the share in between, of what can overlap; collectives of tensor parallelism
-    can only with `collective_matmul`.
-    `weights` are stored, products are of type `compute`, `activations` are kept and sent, `gradients` are
-    stored, and summed over the chips as `reduced` (None: as stored); `master` is a copy of the weights, None
-    without one. `logit_bytes` for each logit: 6 for the product in bf16 and its softmax in fp32, as XLA has
-    them (8 for one sequence, whose product it does not overwrite); 14 with a copy in fp32 and the gradient
-    besides, as PyTorch has. Of a loss in `loss_tiles` tiles (MaxText's vocabulary tiling, fused linear cross
-    entropy), one tile's logits are held at a time, and computed again in the backward pass.
+    - `tp`: tensor parallelism shards every matrix. With `sequence_parallel`, it also shards the tokens
+      between the matmuls.
+    - `cp`: context parallelism shards a sequence. Each chip gets a piece from its beginning and one from
+      its end, which balances the work under a causal mask; with `zigzag=False`, the last chip is the slowest.
+    - `pp`: pipeline stages divide the layers. `stage_layers` lists the layers of each stage; None splits them
+      so that the longest one is as short as possible.
+    - `fsdp`, `dp`, `dcn`: these data-parallel ranks divide the batch. `zero` says what is sharded over the
+      fsdp · cp chips that would otherwise hold the same: 1 the optimizer state, 2 also the gradients, 3 also
+      the weights, 0 nothing. Everything is replicated over dp, and over dcn, which is between pods; fsdp with
+      dp is hybrid FSDP.
+    - `ep`: expert parallelism. The ep chips hold each expert once. They are the innermost of the
+      tp/expert_tp · cp · fsdp chips of a stage, and `expert_tp` chips (tp unless it is 1) share an expert.
+      Routing may limit the experts of a token to `expert_domains` domains.
+
+    A data rank processes `microbatch` sequences at a time and accumulates gradients over its microbatches.
+    Without `prefetch`, the backward pass requests a layer's weights only after the layer above is done
+    (PyTorch's BACKWARD_POST), and waits for them. `frozen` weights have no gradients and no optimizer state,
+    as with LoRA, whose adapters are not counted (they are less than 1% of the weights). `overlap` is "full",
+    "none", or the share that is hidden of the communication that can overlap; the collectives of tensor
+    parallelism can overlap only with `collective_matmul`.
+
+    `remat` says which activations are kept. "none" keeps what fused kernels keep, "alternate" every second
+    matmul, and "selective" is dots_no_batch. "save:..." and "offload:..." name the results that are kept on
+    the chip or in host memory, and "recompute:..." the modules that are recomputed (see `remat`). The others
+    are those of `arithmetic.activations`. All activations of `offload_layers` layers are offloaded to host
+    memory. With `offload_optimizer`, the optimizer state is there too, and it travels to the chip and back in
+    every step.
+
+    The data types are those of the stored `weights`, of the matmuls (`compute`), of the saved and sent
+    `activations`, and of the stored `gradients`, which are reduced over the chips as `reduced` (None: as they
+    are stored). `master` is the type of the master copy of the weights, or None without one. `logit_bytes`
+    counts the bytes per logit: 6 for a bf16 result with its softmax in fp32, as with XLA (8 for one sequence,
+    whose result is not overwritten), or 14 with an fp32 copy and the gradient, as with PyTorch. If the loss
+    is computed in `loss_tiles` tiles (MaxText's vocabulary tiling, fused linear cross entropy), only one
+    tile's logits are held at a time, and they are computed again in the backward pass.
     """
 
     tp: int = 1
@@ -155,22 +165,22 @@ class Plan(Result):
 
     @property
     def chips(self) -> int:
-        """All of them, over all pods."""
+        """The chips of all pods."""
         return self.dcn * self.dp * self.fsdp * self.tp * self.cp * self.pp
 
     @property
     def ranks(self) -> int:
-        """Data ranks: the groups of tp · cp · pp chips that each work on sequences of their own."""
+        """The number of data ranks, which are groups of tp · cp · pp chips with sequences of their own."""
         return self.dcn * self.dp * self.fsdp
 
     @property
     def hidden(self) -> float:
-        """The share of the overlap that there can be: 1 for "full", 0 for "none"."""
+        """The hidden share of the communication that can overlap: 1 for "full", 0 for "none"."""
         return _OVERLAP[self.overlap] if isinstance(self.overlap, str) else self.overlap
 
     @property
     def replays(self) -> bool:
-        """Whether the backward pass does a layer's forward pass again, its collectives as well."""
+        """Whether the backward pass repeats the forward pass of a layer with its collectives."""
         return self.remat == "full" or bool(named(self.remat).kept)
 
     @property

@@ -17,7 +17,7 @@ DAY_S, HOUR_S = 86400.0, 3600.0
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun(Result):
-    """A run over `tokens` tokens, without failures and restarts."""
+    """A training run over `tokens` tokens, without failures and restarts."""
 
     tokens: float
     chips: int
@@ -28,27 +28,27 @@ class PlannedRun(Result):
 
     @property
     def days(self) -> float:
-        """From the first step to the last."""
+        """The days from the first step to the last."""
         return self.seconds / DAY_S
 
     @property
     def chip_hours(self) -> float:
-        """All chips for all the time."""
+        """The hours of all chips together."""
         return self.chips * self.seconds / HOUR_S
 
     @property
     def usd(self) -> float | None:
-        """What the chip-hours cost; None without a price."""
+        """The cost of the chip-hours, or None without a price."""
         return None if self.usd_per_hour is None else self.chip_hours * self.usd_per_hour
 
     @property
     def energy(self) -> Energy | None:
-        """What the chips alone take at their most; None where nobody publishes their watts."""
+        """The energy of the chips alone at their maximum power, or None if no maximum is published."""
         return None if self.power_w is None else Energy(self.chips * self.seconds * self.power_w)
 
     @property
     def tokens_per_s_per_chip(self) -> float:
-        """How the run's pace is often reported."""
+        """The throughput per chip."""
         return self.tokens / (self.seconds * self.chips)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class PlannedRun(Result):
 
 
 def run(step: TrainingStep, tokens: float, usd_per_hour: float | None = None) -> PlannedRun:
-    """As many such steps as the tokens take; the price is the chip's own where none is given."""
+    """A run that repeats this step for so many tokens; without a price, it costs the chip's catalog price."""
     seconds = tokens / step.tokens * step.total_s  # as many steps as the tokens fill
     return _planned(step.machine, tokens, step.chips, seconds, usd_per_hour)
 
@@ -76,7 +76,7 @@ def run_at(
     usd_per_hour: float | None = None,
     dtype: DType = BF16,
 ) -> PlannedRun:
-    """The rule of thumb: 6 · P · tokens over chips · C · MFU, P the parameters that serve a token."""
+    """A run at a given MFU: 6 · P · tokens / (chips · C · MFU), where P counts the active parameters."""
     P = model.active_params if isinstance(model, Transformer) else model
     # useful FLOPs/s of all chips
     rate = pods * machine.chips * machine.chip.flops_per_s(dtype) * _positive("mfu", mfu)
