@@ -1,18 +1,12 @@
-"""Time and memory of serving: of a prefill, of a decode step, and of a server in its steady state.
+"""The time, memory and cost of serving: prefill, decode, and a steady load of requests.
 
-- `Layout` says how one replica of the model is sharded over a machine (`slices.Slice` or `clusters.Cluster`).
-- `memory` and `largest_batch` tell what fits.
-- `decode`, `prefill` and `mixed` predict the time of a step, term by term. `case(...).step_s` returns only
-  its seconds, for simulators and searches.
-- `serve` describes the steady state of a server.
-- `transfer`, `pools`, `prefix` and `load` tell what it costs to move keys and values.
-- `speculative` predicts the gain of speculative decoding, and `diffusion` that of generating a block in a
-  few passes.
-- `ServingEfficiency` says what share of their peaks real chips reach.
-
-`batch` counts sequences. Each has S tokens in the cache and gets T new tokens; P counts the tokens of a
-prompt, and G the generated tokens. The closed forms are in `scalingbook_lib.rules`.
-
+A `Layout` shards one replica of the model over a machine (a `Slice` or a `Cluster`). `memory` and
+`largest_batch` say what fits. `decode`, `prefill` and `mixed` return the time of a step by term, and
+`case(...).step_s` its seconds alone, for simulators and searches. A `ServingEfficiency` holds what real chips
+reach. `serve` returns the steady state; `transfer`, `pools`, `prefix` and `load` price moving the KV cache;
+`speculative` is speculative decoding, and `diffusion` generates a block in a few passes. `batch` counts
+sequences, S the cached tokens and T the new tokens of each, P prompt tokens and G generated tokens. The
+closed forms are in `scalingbook_lib.rules`.
 Chapters: Inference; Serving Llama 3; Linear attention, sparse attention and diffusion.
 
 >>> from scalingbook_lib import models

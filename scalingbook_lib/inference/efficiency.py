@@ -1,4 +1,4 @@
-"""What share of its documented peak does each class of operation reach in serving? Tables, stated and dated.
+"""The share of its documented peak that each class of operation reaches in serving.
 
 Nothing here is a property of a model or of a run. Chapter: Inference.
 """
@@ -25,18 +25,18 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ByType(Result):
-    """A number that depends on the data type, with a default: `by_type(0.9, int4=0.6)`."""
+    """A number for all dtypes, with exceptions for some: `by_type(0.9, int4=0.6)`."""
 
     default: float
     types: tuple[tuple[str, float], ...] = ()
 
     def __call__(self, dtype: DType) -> float:
-        """The number for a data type."""
+        """The figure of a data type."""
         return dict(self.types).get(dtype.name, self.default)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The default and the numbers of all named types."""
+        """All of its numbers."""
         return (self.default, *(value for _, value in self.types))
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class ByType(Result):
 
 
 def by_type(default: float, **types: float) -> ByType:
-    """A number for all data types except those named: `by_type(0.9, fp8=0.8, int4=0.6)`."""
+    """Return a number for all dtypes except those named: `by_type(0.9, fp8=0.8, int4=0.6)`."""
     return ByType(default, tuple(sorted(types.items())))
 
 
@@ -53,28 +53,27 @@ type Figure = float | ByType
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServingEfficiency(LinkShares, Result):
-    """The achieved share of each peak, and the overheads of a step; a number may depend on the data type.
+    """The attained share of the documented peak by class of operation, and further losses of real chips.
 
-    Shares of the matrix unit's peak, by the type that computes: `matmul` (dense matmuls), `experts` (grouped
-    matmuls), `head` (the unembedding) and `attention`. Shares of the HBM bandwidth: `weights`,
-    `expert_weights` and `head_weights` (by the type in which they are stored), `kv` (by the type of the
-    cache) and `memory` (activations). Shares of the link bandwidth: `torus`, `domain` (NVLink, or a full
-    mesh), `network` and `dcn`. `overlap` is the share of collectives that other work can hide.
+    Each number may differ by dtype (`by_type`). Shares of the matrix unit's rate, by compute dtype: `matmul`
+    (dense matmuls), `experts` (grouped matmuls), `head` (the unembedding) and `attention`. Shares of the HBM
+    bandwidth: `weights`, `expert_weights` and `head_weights` (by stored dtype), `kv` (by the cache's dtype)
+    and `memory` (activations). Shares of link bandwidth: `torus`, `domain` (NVLink, or a full mesh),
+    `network` and `dcn`. `overlap` is the share of collectives that the rest of a step can hide.
 
-    The overheads, all 0 at the peak:
+    The other fields are losses, all of them 0 at the peak:
 
-    - `apart`: a matmul takes the longer of its compute and memory times, plus this share of the shorter one,
-      because a kernel starts by reading and ends by computing.
-    - `dequantize_s`: for each weight that is stored in a narrower type than it computes in.
-    - `layer_s`: for each layer of a step (its kernels; by the type of the weights).
-      `expert_layer_s` is added for a layer with experts.
-    - `collective_s`: for each collective, beside its hops; `network_s` is added if it leaves a domain.
-    - `fixed_s`: once per step (for each microbatch, with pipeline stages); `sequence_s`: for each sequence.
-    - `host_s`: the time that the host needs per sequence of a group to prepare a step. It does so while the
-      chips execute the previous step, so no step is shorter. With pipeline stages, this time is exposed.
-
-    `expert_skew` says how unevenly tokens choose experts (`steps.expert_load`): all chips of an
-    expert-parallel group wait for the busiest one. None is a perfectly even load.
+    - A matmul takes the longer of compute and reading, plus a share `apart` of the shorter, because kernels
+      begin with reading and end with compute. `dequantize_s` is lost per weight whose stored dtype is
+      narrower than its compute dtype.
+    - `layer_s` is lost per layer (kernel launches; by the dtype of the weights), and `expert_layer_s` in
+      addition if it has experts. `collective_s` is lost per collective in addition to its hops, and
+      `network_s` more if it leaves a domain. `fixed_s` is lost per step (with stages, per microbatch), and
+      `sequence_s` per sequence.
+    - `host_s` is the host time per sequence of a group to prepare a step. The host works during the previous
+      step, so no step is shorter than this; with stages, it is exposed.
+    - `expert_skew` describes how unevenly tokens are routed (`steps.expert_load`); all chips of an
+      expert-parallel group wait for the busiest one. None stands for a perfectly even load.
     """
 
     matmul: Figure = 1.0  # shares of the matrix unit's rate
@@ -111,13 +110,13 @@ class ServingEfficiency(LinkShares, Result):
             raise ValueError(f"expert_skew={self.expert_skew}: write a number of at least 0, or None")
 
     def of(self, name: str, dtype: DType) -> float:
-        """The figure of that name for a data type."""
+        """Return the number of that name for a dtype."""
         figure = getattr(self, name)
         return figure(dtype) if isinstance(figure, ByType) else figure
 
     @property
     def stated(self) -> dict[str, Figure]:
-        """What differs from the peak."""
+        """The fields that differ from those of the peak."""
         names = (*SHARES, *LINKS, "overlap", "apart", *LOST)
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(PEAK, name)}
 

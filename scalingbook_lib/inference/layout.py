@@ -1,4 +1,4 @@
-"""How is one copy of a model spread over chips to serve it?
+"""The layout of one model replica over the chips that serve it.
 
 Chapter: Inference.
 """
@@ -22,39 +22,33 @@ WAYS = {  # the degrees of parallelism by field, as they are printed
 
 
 class LayoutError(ValueError):
-    """An impossible layout; the message says which rule it breaks and what to write instead."""
+    """An impossible layout; the message says which rule it breaks and what to write."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout(Result):
-    """The degrees of parallelism and the data types with which a model is served.
+    """Degrees with chips = tp · cp · pp per model replica; a machine holds machine.chips // chips replicas.
 
-    One replica of the model takes tp · cp · pp chips, and a machine holds machine.chips // chips replicas.
+    Weights. `tp` chips of a stage shard every matrix, and the weights stay in place: F over `tp // rows`
+    columns of chips, and D over `rows` rows (2-D weight-stationary; one row is 1-D). `pp` stages divide the
+    layers. `ep` of the tp chips shard the experts, and tp / ep chips shard each expert. In each layer, the
+    expert-parallel group also holds `redundant_experts` replicas of the experts with the most tokens (EPLB),
+    which balances the load.
 
-    - `tp`: tensor parallelism. The tp chips of a stage shard every matrix, and the weights stay in place. The
-      width F is sharded into tp / rows columns, and D into `rows` rows: rows=1 is 1-D, and more is 2-D
-      weight-stationary sharding.
-    - `pp`: pipeline stages, which divide the layers.
-    - `ep`: expert parallelism. The experts are distributed over ep of the tp ways, and tp / ep chips share
-      each expert. In each layer, these chips also hold `redundant_experts` copies of the busiest experts
-      (EPLB), which balances their load.
-    - `attention_dp`: data-parallel attention. The tp chips form so many groups. Each group holds all weights
-      of the attention and serves batch / attention_dp sequences. With ep > 1, each group also holds the dense
-      MLPs and the shared experts.
-    - `kv_batch`, `kv_sequence`: the ways in which a group shards its cache over sequences and over tokens.
-      The remaining ways are over heads. If these are more than the KV heads, heads are replicated.
-    - `cp`: context parallelism, for prompts that take too long on one group of tp chips. Each of cp groups
-      holds all weights of a stage. The groups divide the tokens of a prompt, whose keys and values pass
-      around a ring, and the sequences of a decode step.
+    Attention. With `attention_dp`, the tp chips form that many groups; each group replicates the weights of
+    attention and has B / attention_dp sequences. If ep > 1, dense MLPs and shared experts are also replicated
+    in every group. The chips of a group (without groups, all tp) shard its KV cache with a degree of
+    `kv_batch` over sequences, `kv_sequence` over tokens, and the rest over heads; if that exceeds the number
+    of KV heads, heads are replicated. `cp` sets of tp chips each hold all weights of a stage. They divide the
+    tokens of a prompt, whose keys and values travel around a ring, and the sequences of a decode step.
 
-    The data types are those of the stored `weights`, of the `kv` cache, of matmuls with weights (`compute`),
-    and of activations (`activations`), which includes attention and everything that is sent. `experts` and
-    `outer` (embedding and unembedding) are types of their own for these weights; whatever is not quantized
-    then computes in the type of the activations.
+    Dtypes. `weights` as stored, `kv` of the cache, `compute` of weight matmuls, and `activations` of
+    everything that is stored or sent, and of attention. `experts` and `outer` (embedding and unembedding) may
+    be stored in dtypes of their own; unquantized parts then compute in the dtype of the activations.
     """
 
     tp: int = 1  # Y
-    rows: int = 1  # X of two dimensions
+    rows: int = 1  # X of 2-D weight sharding
     cp: int = 1
     pp: int = 1
     ep: int = 1
@@ -63,13 +57,13 @@ class Layout(Result):
     kv_batch: int = 1
     kv_sequence: int = 1
     weights: DType = BF16
-    kv: DType = BF16  # an element of the cache
+    kv: DType = BF16  # the KV cache
     compute: DType = BF16
     activations: DType = BF16
     experts: DType | None = None  # None: as weights
     experts_compute: DType | None = None  # None: as compute
     outer: DType | None = None  # None: as weights
-    dispatch: DType | None = None  # tokens on their way to experts; None: as activations
+    dispatch: DType | None = None  # dispatched tokens; None: as activations
 
     def __post_init__(self) -> None:
         for name in WAYS:
@@ -93,33 +87,33 @@ class Layout(Result):
 
     @property
     def chips(self) -> int:
-        """The chips of one replica."""
-        return self.tp * self.cp * self.pp  # ep and attention_dp share out these chips once more
+        """The number of chips per model replica."""
+        return self.tp * self.cp * self.pp  # ep and attention_dp regroup the same chips
 
     @property
     def group(self) -> int:
-        """The number of chips that shard the attention's weights and one KV cache."""
+        """The number of chips that shard the weights of attention and one KV cache."""
         return self.tp // self.attention_dp
 
     @property
     def columns(self) -> int:
-        """The number of ways in which the attention's weights are sharded over heads."""
+        """The sharding degree of attention's weights over heads."""
         return self.group // self.rows
 
     @property
     def kv_heads(self) -> int:
-        """The number of ways in which a group's KV cache is sharded over heads."""
+        """The sharding degree of a group's KV cache over heads."""
         return self.group // (self.kv_batch * self.kv_sequence)
 
     @property
     def wide(self) -> bool:
-        """Whether dense MLPs are sharded over all tp chips instead of over the chips of a group."""
-        # With expert parallelism, each group has its own dense MLP: its tokens leave it only for experts.
+        """Whether dense MLPs are sharded over all tp chips instead of within each group."""
+        # with expert parallelism, each group has its own dense MLP; tokens leave it only for experts
         return self.attention_dp == 1 or self.ep == 1
 
     def check(self, model: Transformer) -> None:
-        """Raise a LayoutError if the sizes of the model do not allow this layout."""
-        for why in self._refusals(model):  # a search asks this of very many: no text before it is needed
+        """Raise a LayoutError if the model's sizes do not allow the layout."""
+        for why in self._refusals(model):  # lazy, because a search checks very many layouts
             raise LayoutError(why)
 
     def _refusals(self, model: Transformer) -> Iterator[str]:
@@ -142,7 +136,7 @@ class Layout(Result):
                 "write rows=1"
             )
         if self.cp > 1 and model.state_elements:
-            # its state is a recurrence over tokens: no ring of keys and values can make up for that
+            # its state is a recurrence over tokens, which a ring of keys and values cannot replace
             yield f"cp={self.cp}: linear attention passes one token after the other; write cp=1"
         if self.columns > model.N:
             yield (
@@ -151,16 +145,16 @@ class Layout(Result):
             )
 
     def stored(self, part: str) -> DType:
-        """The type in which the weights of a part are stored."""
-        # both tables are one type: a tied model has one matrix for them
+        """Return the dtype in which the weights of a part are stored."""
+        # both tables have one dtype, because a tied model has a single matrix
         own = {"experts": self.experts, "embedding": self.outer, "unembedding": self.outer}.get(part)
         return own or self.weights
 
     def computed(self, part: str) -> DType:
-        """The type in which the products of a part compute."""
+        """Return the dtype in which the matmuls of a part compute."""
         if part == "experts":
             return self.experts_compute or self.compute
-        # what is not quantized is not computed in the narrow type either
+        # unquantized weights are not multiplied in the narrow dtype either
         return self.activations if part == "unembedding" and self.outer else self.compute
 
     @property

@@ -1,4 +1,4 @@
-"""Is it faster to recompute a known prefix or to load its keys and values?
+"""Recomputing the KV cache of a known prefix, or loading it from storage.
 
 Chapters: Inference; Serving Llama 3.
 """
@@ -16,37 +16,37 @@ from scalingbook_lib.units import Result, si
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prefix(Result):
-    """The first `cached` of P prompt tokens, recomputed or loaded; `bytes_per_s` is the rate of all chips."""
+    """The first `cached` of P prompt tokens, recomputed or loaded; rates are bytes/s of all chips."""
 
     P: int
     cached: int
     nbytes: float
-    whole_s: float  # the prompt, read from the start
-    rest_s: float  # the prompt without its prefix
+    whole_s: float  # the prefill of the whole prompt
+    rest_s: float  # the prefill without the prefix
     bytes_per_s: float
 
     @property
     def recompute_s(self) -> float:
-        """The time that recomputing the prefix adds to the prefill."""
-        return self.whole_s - self.rest_s  # its products, and its own attention
+        """The seconds that the prefix adds to the prefill."""
+        return self.whole_s - self.rest_s  # its matmuls, and its own attention
 
     @property
     def reload_s(self) -> float:
-        """The time to load the keys and values of the prefix."""
+        """The seconds to load the prefix."""
         return self.nbytes / self.bytes_per_s
 
     @property
     def pays(self) -> bool:
-        """Whether loading is faster than recomputing."""
+        """Whether loading is faster."""
         return self.reload_s < self.recompute_s
 
     @property
     def break_even_bytes_per_s(self) -> float:
-        """The bandwidth at which both take equally long."""
-        return self.nbytes / self.recompute_s  # bytes/s; faster stores pay
+        """The bandwidth in bytes/s at which both take equally long."""
+        return self.nbytes / self.recompute_s  # a faster store pays off
 
     def capacity_tokens(self, nbytes: float) -> float:
-        """The number of tokens whose keys and values fit in so many bytes."""
+        """Return how many tokens a store of so many bytes holds."""
         return nbytes / (self.nbytes / self.cached)
 
     def __str__(self) -> str:
@@ -68,17 +68,17 @@ def prefix(
     bytes_per_s: float | None = None,
     efficiency: ServingEfficiency = PEAK,
 ) -> Prefix:
-    """Compare loading with recomputing; without `bytes_per_s`, every chip loads from its host's memory."""
+    """Return both times for the first `cached` of P tokens; by default loaded from host memory over PCIe."""
     if not 0 < cached < P:
         raise ValueError(f"cached={cached} of P={P}: write at least 1 and fewer than P")
-    # Reading the prefix is the difference of two prefills: its tokens alone, the rest attends to it in both.
+    # the rest of the prompt attends to the prefix in both cases, so the prefix costs the difference
     return Prefix(
         P=P,
         cached=cached,
         nbytes=kv_cache(model, cached, layout.kv).nbytes,
         whole_s=prefill(model, machine, layout, P=P, efficiency=efficiency).total_s,
         rest_s=prefill(model, machine, layout, P=P, cached=cached, efficiency=efficiency).total_s,
-        # each chip loads its own part
+        # each chip loads its own shard
         bytes_per_s=layout.chips * _host_rate(machine) if bytes_per_s is None else bytes_per_s,
     )
 

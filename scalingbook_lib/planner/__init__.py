@@ -1,13 +1,10 @@
-"""Search for the best plan of a training step, and for the Pareto front of serving.
+"""Searches for the best plan of a training step and for the best ways to serve.
 
-- `plans` searches all legal plans of a training step.
-- `sensitivity` repeats the search with faster links, memory or compute.
-- `Comparison` compares two plans term by term.
-- `serve` searches layouts and batch sizes, and returns a Pareto front of latency and cost.
-- `posttraining` divides the chips of reinforcement learning between rollouts and training, and `rl_memory`
-  adds up the memory of its models.
-
-All times come from `training` and `inference`. A search prunes plans by lower bounds on these times.
+`plans` searches all legal plans. `sensitivity` searches again with faster links, memory or compute. A
+`Comparison` compares two plans term by term. `serve` returns the Pareto front of latency and cost over all
+ways to serve. `posttraining` divides the chips of reinforcement learning between rollouts and training, and
+`rl_memory` adds up the memory of its models. All times come from `training` and `inference`; nothing here has
+a formula of its own, and a search prunes with lower bounds that are computed by the same functions.
 
 Chapters: Training Llama 3; Serving Llama 3; RL post-training systems.
 

@@ -1,13 +1,10 @@
-"""Time, memory and collectives of a training step under a parallelism plan, and the days and cost of a run.
+"""Memory, collectives and time of a training step under a parallelism plan; days and cost of a run.
 
-- `Plan` says how the work is sharded.
-- `memory`, `traffic`, `step` and `feasible` evaluate a plan for a model, a machine (`slices.Slice`, several
-  pods of it, or `clusters.Cluster`) and a batch.
-- `run` and `run_at` predict the days and the cost of a run.
-- `evaluate(TrainingCase(...), plan)` evaluates many plans of one case.
-- `effective_width` is the F of a real layer in the closed forms of `scalingbook_lib.rules`.
-
-Chapter: Training.
+A `Plan` is the set of parallelism degrees and policies. `memory`, `traffic`, `step` and `feasible` evaluate
+it for a model, a machine (a `Slice`, several pods of it, or a `Cluster`) and a batch. `run` and `run_at`
+return the days and the cost of a whole run. To evaluate many plans of one case, use
+`evaluate(TrainingCase(...), plan)`. `effective_width` is the F with which a real layer enters the closed
+forms of `scalingbook_lib.rules`. Chapter: Training.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips

@@ -1,4 +1,4 @@
-"""How many days does a training run take, and what does it cost?
+"""The days, chip-hours, cost and energy of a training run.
 
 Chapter: Training Llama 3.
 """
@@ -17,38 +17,38 @@ DAY_S, HOUR_S = 86400.0, 3600.0
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun(Result):
-    """A training run over `tokens` tokens, without failures and restarts."""
+    """A run over `tokens` tokens, without failures and restarts."""
 
     tokens: float
     chips: int
     seconds: float
     usd_per_hour: float | None = None  # of one chip
-    power_w: float | None = None  # of one chip, at most
+    power_w: float | None = None  # of one chip, the maximum
     usd_as_of: str | None = None  # the day of the price; None where it was given
 
     @property
     def days(self) -> float:
-        """The days from the first step to the last."""
+        """The duration in days."""
         return self.seconds / DAY_S
 
     @property
     def chip_hours(self) -> float:
-        """The hours of all chips together."""
+        """The number of chips times the hours."""
         return self.chips * self.seconds / HOUR_S
 
     @property
     def usd(self) -> float | None:
-        """The cost of the chip-hours, or None without a price."""
+        """The cost of the chip-hours in USD; None without a price."""
         return None if self.usd_per_hour is None else self.chip_hours * self.usd_per_hour
 
     @property
     def energy(self) -> Energy | None:
-        """The energy of the chips alone at their maximum power, or None if no maximum is published."""
+        """The energy of the chips alone at maximum power; None if their power is not published."""
         return None if self.power_w is None else Energy(self.chips * self.seconds * self.power_w)
 
     @property
     def tokens_per_s_per_chip(self) -> float:
-        """The throughput per chip."""
+        """Tokens per second and chip."""
         return self.tokens / (self.seconds * self.chips)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class PlannedRun(Result):
 
 
 def run(step: TrainingStep, tokens: float, usd_per_hour: float | None = None) -> PlannedRun:
-    """A run that repeats this step for so many tokens; without a price, it costs the chip's catalog price."""
+    """Return a run of as many steps as the tokens fill; without a price, the chip's own is used."""
     seconds = tokens / step.tokens * step.total_s  # as many steps as the tokens fill
     return _planned(step.machine, tokens, step.chips, seconds, usd_per_hour)
 
@@ -76,11 +76,11 @@ def run_at(
     usd_per_hour: float | None = None,
     dtype: DType = BF16,
 ) -> PlannedRun:
-    """A run at a given MFU: 6 · P · tokens / (chips · C · MFU), where P counts the active parameters."""
+    """Return a run by the rule of thumb: 6 · P · tokens / (chips · C · MFU) seconds, P active parameters."""
     P = model.active_params if isinstance(model, Transformer) else model
     # useful FLOPs/s of all chips
     rate = pods * machine.chips * machine.chip.flops_per_s(dtype) * _positive("mfu", mfu)
-    # 2 FLOPs a parameter and token forward, 4 backward (kaplan2020scaling)
+    # 2 FLOPs per parameter and token forward, 4 backward (kaplan2020scaling)
     chips, seconds = pods * machine.chips, 6 * P * tokens / rate
     return _planned(machine, tokens, chips, seconds, usd_per_hour)
 
