@@ -23,7 +23,7 @@ site: set-up-book ## build the site into _build/html, as it is published; API=1 
 serve: set-up-book ## serve the site as it was last built
 	$(PYTHON) -m web.site serve
 
-test: set-up ## check a change in ten minutes; BASE=commit names what to compare with
+test: set-up ## check a change in about ten minutes; BASE=commit names the commit to compare with
 	@$(PYTHON) -m tools.testing quick
 
 test-rest: set-up ## run what `make test` left out: slow tests, full sweeps, every notebook, every page
@@ -51,7 +51,7 @@ size: set-up ## report lines of code by package, words of text, and long functio
 mutate: set-up ## put 500 mistakes into the core one by one and list those that no test finds (hours; resumable)
 	nice $(PYTHON) -m tools.trust.mutate
 
-attack: set-up ## try for a quarter of an hour to break it with drawn commands, configurations and answers
+attack: set-up ## try for a quarter of an hour to break the library with random commands, configurations and answers
 	nice $(PYTHON) -m tools.trust.attack
 
 trust: set-up ## run every test in random order on a busy machine, once for each of SEEDS (hours)

@@ -66,6 +66,13 @@ def works(bib: str) -> dict[str, tuple[str, str, str]]:
     return {found["key"]: _work(found["fields"]) for found in _WORK.finditer(bib)}
 
 
+def titles(bib: str) -> dict[str, str]:
+    """Title of every entry, without the braces that protect capital letters."""
+    found = ((work["key"], _FIELD.finditer(work["fields"])) for work in _WORK.finditer(bib))
+    named = ((key, {field["name"]: field["value"] for field in fields}) for key, fields in found)
+    return {key: re.sub(r"[{}]", "", fields.get("title", key)) for key, fields in named}
+
+
 def _work(fields: str) -> tuple[str, str, str]:
     known = {found["name"]: found["value"] for found in _FIELD.finditer(fields)}
     authors = re.split(r"\s+and\s+", known.get("author") or known.get("title", ""))

@@ -3,7 +3,7 @@
 
 /** What only a screen needs. */
 const LEFT_OUT = "a.headerlink, button, script, noscript, .js-only, .paths, .glossary-filter, .glossary-find, .fig-narrow, "
-  + ".ex-narrow, div.cell:has(.explorer) > .cell_input, details.hide > summary, .ex-buttons, .ex-note, .ex-error, .answer-result, .answer-hints, .exercise-notebook, p:has(> a[download]:not(.reference)), .anchor-only, #term-definitions, .toctree-wrapper";
+  + ".ex-narrow, div.cell:has(.explorer) > .cell_input, details.hide > summary, .ex-buttons, .ex-note, .ex-error, .answer-result, .answer-hints, .exercise-notebook, p:has(> a[download]:not(.reference)), .anchor-only, #term-definitions, .toctree-wrapper, tr.widest";
 
 /** Lines of a code or an output that may break between two pages. */
 const LONG = 36;
@@ -169,6 +169,7 @@ const places = (found, said) => found.map((one) => ({ anchor: one.closest("[id]"
 export function bound({ name, pages, joined }) {
   const article = document.querySelector("article.bd-article");
   if (!article) throw new Error("no article");
+  for (const sorting of all(article, "th > button")) sorting.replaceWith(...sorting.childNodes); // a heading stays
   for (const one of all(article, LEFT_OUT)) one.remove();
   settle(article);
   formulas(article, joined);

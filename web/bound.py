@@ -24,6 +24,7 @@ TURN = (
 )
 BACK = "solutions/"
 SOLUTIONS, REFERENCE = "Solutions", "Reference"  # parts of a volume after those of the chapters
+PATIENCE_MS = 600_000  # the whole book is one document, which a busy machine takes minutes to lay out
 ONLY_ON_SCREEN = ("index", "workbench")  # the map of the site, for which a volume has contents; the live page
 
 
@@ -118,6 +119,7 @@ def _heading(page: str) -> str:
 def script_free_page(browser: Browser) -> Page:
     """Return a browser page in which no script of the site runs."""
     context = browser.new_context(bypass_csp=True, color_scheme="light")
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.route("**/*.js", lambda route: route.abort())
     page.route("**/*.mjs", lambda route: route.abort())

@@ -6,6 +6,7 @@ names its source. `data/README.md` explains the columns.
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,17 @@ EDITORIAL = {
     "fitted_constants",
     "stacks",
 }  # not facts
-TITLES = {"chips": "Documented specifications of every chip", "models": "Shapes of every model"}
+TITLES = {
+    "chips": "Documented specifications of every chip",
+    "models": "Shapes of every model",
+    "training_families": "What the training runs of one source have in common",
+    "inference_families": "What the serving runs of one source have in common",
+}
+ON_THE_SITE = (
+    "On the site, this folder has the tables of facts and measurements, those of all chips and models\n"
+    "(`chips.csv`, `models.csv`), and a description of every column (`datapackage.json`). The other files\n"
+    "below are in the repository.\n"
+)
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 LICENSE = {
     "name": "CC-BY-4.0",
@@ -41,7 +52,7 @@ def write(made: Path, source: Path = ROOT) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for path in tables(source):
         shutil.copyfile(path, folder / path.name)
-    shutil.copyfile(ROOT / "data" / "README.md", folder / "README.md")
+    (folder / "README.md").write_text(readme(folder), encoding="utf-8")
     (folder / DESCRIPTOR).write_text(json.dumps(descriptor(folder), indent=1) + "\n", encoding="utf-8")
 
 
@@ -49,6 +60,25 @@ def tables(source: Path) -> Iterator[Path]:
     """Yield the CSV files of facts and measurements below a root."""
     for name in SOURCES:
         yield from (path for path in sorted((source / name).glob("*.csv")) if path.stem not in EDITORIAL)
+
+
+def readme(folder: Path) -> str:
+    """Return `data/README.md` with links to the files that the folder has, and to no others."""
+
+    def linked(found: re.Match[str]) -> str:
+        name = Path(found["path"]).name
+        return f"[{found['shown']}]({name})" if (folder / name).is_file() else found["shown"]
+
+    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"\[(?P<shown>`[^\]]+`)\]\((?P<path>\.\./[^)]+)\)", linked, text)
+    return text.replace("# Data\n", f"# Data\n\n{ON_THE_SITE}", 1)
+
+
+def contents() -> dict[str, str]:
+    """Return what `data/README.md` says that each file contains."""
+    lines = (ROOT / "data" / "README.md").read_text(encoding="utf-8").splitlines()
+    rows = (line.split("|") for line in lines if line.startswith("| "))
+    return {name: row[2].strip() for row in rows for name in re.findall(r"`([\w.]+\.csv)`", row[1])}
 
 
 def descriptor(folder: Path) -> dict[str, Any]:
@@ -61,7 +91,7 @@ def descriptor(folder: Path) -> dict[str, Any]:
         "version": stamp.VERSION,
         "created": f"{stamp.day()}T00:00:00Z",
         "licenses": [LICENSE],
-        "resources": [resource(path) for path in sorted(folder.glob("*.csv"))],
+        "resources": [resource(path) for path in sorted(folder.glob("*.csv")) if path.stem not in EDITORIAL],
     }
 
 
@@ -76,6 +106,8 @@ def resource(path: Path) -> dict[str, Any]:
     told: dict[str, Any] = {"name": path.stem.replace("_", "-"), "path": path.name, "format": "csv"}
     if path.stem in TITLES:
         told["title"] = TITLES[path.stem]
+    elif path.name in contents():
+        told["description"] = contents()[path.name]
     return told | {"mediatype": "text/csv", "encoding": "utf-8", "bytes": path.stat().st_size,
                    "schema": {"fields": fields, "missingValues": [""]}}  # fmt: skip
 

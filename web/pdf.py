@@ -64,6 +64,8 @@ def packed(pdf: bytes) -> bytes:
     """Return the PDF with compressed object streams, a third of the size: most of it is uncompressed tags."""
     written = BytesIO()
     with pikepdf.open(BytesIO(pdf)) as opened:
+        opened.docinfo["/Author"] = stamp.authors()  # Chromium writes only the title
+        opened.docinfo["/Creator"] = f"{stamp.cited()['title']}, version {stamp.VERSION}"
         opened.save(written, object_stream_mode=pikepdf.ObjectStreamMode.generate, deterministic_id=True)
     return written.getvalue()
 

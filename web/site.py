@@ -52,6 +52,7 @@ def _build(source: Path, target: Path, *, draft: bool, pictures: bool, api: bool
         # strict: a broken reference or any other warning fails the build
         _sphinx(source, work, *(["--api"] if api else []), *([] if draft else ["--strict"]))
         other.result()
+    data_package.write(made)  # once Sphinx has written the tables of chips and models
     offline.write(made)
     (made / ".nojekyll").touch()
     publish(made, target)
@@ -90,7 +91,6 @@ def _beside_the_pages(source: Path, work: Path, made: Path, *, pictures: bool) -
         live.write(made / "_static" / "live")
         downloads.write(made, source, pictures=pictures)
         twins.write(made, source)
-        data_package.write(made)
         last.write_text(digest)
 
 
@@ -101,10 +101,9 @@ def _made_beside(source: Path) -> str:
     paths = [
         *programs,
         *(notebook.path for notebook in notebooks.every(root=source)),
-        *source.glob("*.md"),
-        *data_package.tables(vendor.ROOT),
+        *(path for pattern in twins.READ for path in source.glob(pattern)),
     ]
-    told = wheel.whole() | wheel.workbench() | {str(p): p.read_bytes() for p in paths if p.exists()}
+    told = wheel.whole() | wheel.workbench() | {str(p): p.read_bytes() for p in paths if p.is_file()}
     for name, content in sorted(told.items()):
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()

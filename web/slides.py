@@ -13,6 +13,7 @@ from html import escape
 from pathlib import Path
 
 from scalingbook_book.chapters import checks, figures
+from scalingbook_book.reader.figures.figure import Figure
 from tools import pages
 from tools.environment import ROOT
 from web import stamp, vendor
@@ -21,7 +22,9 @@ from web.extension.exercises import LEVELS
 
 POLICY = "default-src 'none'; style-src 'sha256-{}'"
 STYLES = ("explorer.css", "slides.css")
+TALL = 0.6  # height over width of a drawing above which its caption stands beside it
 _SHOWN = re.compile(r'^show\.figure\("([\w.]+)"\)$', re.MULTILINE)
+_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 
 
 def drawn(page: str) -> list[str]:
@@ -29,24 +32,41 @@ def drawn(page: str) -> list[str]:
     return _SHOWN.findall(next(one for one in pages.every() if one.name == page).text)
 
 
+def is_tall(figure: Figure) -> bool:
+    """Return whether a figure is too tall for a slide with its caption below."""
+    boxes = _BOX.findall(figure.picture(wide=True))
+    return sum(float(height) / float(width) for width, height in boxes) > TALL
+
+
 def slides(week: course.Week) -> Iterator[str]:
-    """Yield the HTML of each slide: a title, the figures, the exercises."""
-    asked = "".join(f"<p>{escape(course.chapter(page).question)}</p>" for page in week.pages)
+    """Yield each slide: a title, the figures, the exercises."""
+    asked = "".join(_chapter(page) for page in week.pages)
     edition = f"{stamp.cited()['title']}. Version {stamp.VERSION}, {stamp.day()}. Text CC BY 4.0."
-    yield f"<h1>Week {week.number}: {escape(week.title)}</h1>{asked}<footer>{escape(edition)}</footer>"
+    yield _slide(f"<h1>Week {week.number}</h1><dl>{asked}</dl><footer>{escape(edition)}</footer>")
     for page in week.pages:
         title = f"<h2>{escape(course.chapter(page).title)}</h2>"
-        yield from (title + figures.find(key).html() for key in drawn(page))
+        for figure in map(figures.find, drawn(page)):
+            yield _slide(title + figure.html(), "slide tall" if is_tall(figure) else "slide")
     solved = (checks.find(key) for key in week.exercises)
     listed = "".join(f"<li>{escape(one.title)} ({LEVELS[one.difficulty]})</li>" for one in solved)
-    yield f"<h2>For next week</h2><p>{escape(week.asks)}</p><ol>{listed}</ol>"
+    yield _slide(f"<h2>For next week</h2><p>{escape(week.asks)}</p><ol>{listed}</ol>")
+
+
+def _slide(body: str, kind: str = "slide") -> str:
+    return f'<section class="{kind}">{body}</section>'
+
+
+def _chapter(page: str) -> str:
+    """Return the title of a chapter and its question, for the first slide."""
+    chapter = course.chapter(page)
+    return f"<dt>{escape(chapter.title)}</dt><dd>{escape(chapter.question)}</dd>"
 
 
 def document(week: course.Week) -> str:
     """Return the HTML file of one week."""
     style = "".join((vendor.HERE / name).read_text(encoding="utf-8") for name in STYLES)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    body = "\n".join(f'<section class="slide">{one}</section>' for one in slides(week))
+    body = "\n".join(slides(week))
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(digest)}">'

@@ -5,6 +5,7 @@ and the descriptions of its figures and explorers. `llms.txt` lists the pages as
 """
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,18 @@ import yaml
 from nbformat import NotebookNode
 
 from tools import first_cell, plain
-from web import stamp
+from web import stamp, twin_parts
 
+READ = (
+    "*.md",
+    "references.bib",
+    "data/*.csv",
+    "data/predictions/*",
+    "data/programs/*",
+    "jobs/*",
+    "tests/cli/screens/*",
+)
+"""The files that the pages without a notebook include or link, and that the lists are made from."""
 LISTED, WHOLE = "llms.txt", "llms-full.txt"
 _TO_NOTEBOOK = re.compile(r"(?<=\]\()(?!\S*exercises/)([^)\s#]*)\.ipynb(?=[#)])")
 _TO_EXERCISES = re.compile(r"(?<=\]\()((?:\.\./)?)(?=exercises/)")  # they have no page, only a download
@@ -29,7 +40,8 @@ _DIRECTIVE = re.compile(
 )
 _ALT = re.compile(r"^:alt: (.*)$", re.MULTILINE)
 _KEPT = {"container", "glossary"}  # their bodies are text
-_INTERACTIVE = "*This part is interactive or is computed by the site; see [the page]({page}.html).*"
+_INTERACTIVE = "*This part is interactive; see [the page]({page}.html).*"
+_LANGUAGES = {".py": "python", ".yaml": "yaml", ".txt": "text"}
 _LATER = {"answer", "exercises"}  # what `plain.text` converts
 
 
@@ -50,6 +62,10 @@ def write(made: Path, source: Path) -> None:
         path = made / f"{page}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(twin.text, encoding="utf-8")
+        linked = (name for name in twin_parts.linked_files(twin.text) if (source / name).is_file())
+        for name in linked:
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, made / name)
     (made / LISTED).write_text(listed(source, told), encoding="utf-8")
     (made / WHOLE).write_text("\n\n".join(twin.text for twin in told.values()), encoding="utf-8")
 
@@ -118,7 +134,7 @@ def _output(output: NotebookNode) -> str:
     data = output.get("data", {})
     text = str(data.get("text/plain", "")).rstrip()
     if "text/html" in data:  # a figure or an explorer, told by its description
-        return "\n".join(f"> {line}".rstrip() for line in text.split("\n")) if text else ""
+        return twin_parts.quoted(text) if text else ""
     return f"```text\n{text}\n```" if text else ""
 
 
@@ -140,9 +156,15 @@ def _told(found: re.Match[str], page: str, source: Path) -> str:
     if name in _KEPT:
         return body
     if name == "admonition":
-        return "\n".join(f"> {line}".rstrip() for line in (f"**{found['argument']}**", "", *body.split("\n")))
+        return twin_parts.quoted(f"**{found['argument']}**\n\n{body}")
     if name == "literalinclude":
-        return f"```sh\n{(source / found['argument']).read_text(encoding='utf-8').rstrip()}\n```"
+        path = source / found["argument"]
+        language = _LANGUAGES.get(path.suffix, "sh")
+        return f"```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```"
+    if part := twin_parts.PARTS.get(name):
+        return part(found["argument"], body)
+    if name == "raw":
+        return ""
     if alt := _ALT.search(found["options"]):
         return f"> {alt[1]}"
     return _INTERACTIVE.format(page=page.rpartition("/")[2])
@@ -154,7 +176,7 @@ def listed(source: Path, twins: dict[str, Twin]) -> str:
     lines = [
         f"# {stamp.cited()['title']}", "",
         "> An executable textbook on how fast large models can run on TPUs and GPUs, what limits them, how",
-        "> to shard them over chips, and what training and serving cost. Their numbers are computed",
+        "> to shard them over chips, and what training and serving cost. Its numbers are computed",
         f"> by the Python library scalingbook_lib, version {stamp.VERSION}.", "",
         f"[{WHOLE}]({WHOLE}) contains all pages. Attempt an exercise before you read its solution.",
     ]  # fmt: skip

@@ -4,8 +4,8 @@ Every chapter's package `explorers` has a tuple `EXPLORERS` of explorers such as
 
     from scalingbook_lib.machines import chips
     from scalingbook_lib import roofline
-    from scalingbook_book.reader.explorers.parts import (Chart, Choice, Curve, Explorer, Readout, Scale,
-        Slider, View)
+    from scalingbook_book.reader.explorers.parts import (Chart, Choice, Curve, Explorer, Readout, RefLine,
+        Scale, Slider, View)
 
     def _waiting(*, batch: int, chip: str) -> View:
         on = chips.find(chip)

@@ -225,7 +225,7 @@ class TrainingStep(Result):
 
 
 class PlanEvaluation(NamedTuple):
-    """A plan's step and the bytes that a chip holds, or the reasons why the plan is impossible."""
+    """The step of a plan and its memory on a chip, or the reasons why the plan is impossible."""
 
     step: TrainingStep | None
     memory_bytes: float
@@ -238,7 +238,7 @@ class PlanEvaluation(NamedTuple):
 
 
 def evaluate(case: TrainingCase, plan: Plan, *, memory_first: bool = True) -> PlanEvaluation:
-    """The plan's step and a chip's memory, or the reasons in `why` if the plan is impossible.
+    """Evaluate a plan: its step and its memory on a chip, or the reasons in `why` if it is impossible.
 
     With `memory_first`, a plan that does not fit in memory is not timed and has no step.
     """

@@ -13,7 +13,7 @@ from conftest import SITE, pages
 from scalingbook_book.chapters.conclusion import sheet
 from scalingbook_lib import __version__
 from tools.environment import ROOT
-from web import bound, epub, pdf
+from web import bound, epub, pdf, stamp
 from web.extension import licenses
 
 STEM = "rooflines"
@@ -118,6 +118,14 @@ def test_an_e_book_is_well_formed_and_its_links_lead_inside(e_book):
     assert len(re.findall(rf'href="chapters-{STEM}\.xhtml#(?!fig-)', listed)) > 5, "sections"
 
 
+def test_a_bound_table_keeps_its_headings(browser, base):
+    chips = bound.Volume(name="v", title="v", pages=("chips",))
+    (page,) = bound.read_pages(bound.script_free_page(browser), base, chips, joined=False)
+    heads = re.findall(r'<th [^>]*scope="col"[^>]*>([^<]+)</th>', page.html)
+    assert heads[:4] == ["Chip", "Vendor", "Status", "16-bit FLOP/s"]
+    assert 'class="widest"' not in page.html
+
+
 def test_an_e_book_keeps_formulas_figures_and_what_they_say(e_book):
     text = e_book[f"book/chapters-{STEM}.xhtml"].decode()
     assert text.count("<math") > 50
@@ -138,6 +146,7 @@ def test_a_printed_chapter_has_pages_an_outline_and_tags(browser, base, tmp_path
     with pikepdf.open(path) as told:
         assert len(told.pages) > 20
         assert {"/Outlines", "/StructTreeRoot", "/Lang"} <= set(told.Root.keys())
+        assert str(told.docinfo["/Author"]) == stamp.authors()
         number = {page.obj.objgen: at for at, page in enumerate(told.pages, 1)}
         named = {name[1:]: number[place[0].objgen] for name, place in told.Root.Dests.items()}
     drawn = [at for name, at in named.items() if "--fig-" in name]

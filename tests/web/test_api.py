@@ -53,6 +53,10 @@ def test_an_indented_formula_becomes_a_literal_block_and_a_list_starts_after_a_b
     assert converted(">>> f(a_*2)\n'x_'") == ">>> f(a_*2)\n'x_'"
 
 
+def test_pythons_own_words_on_a_named_tuple_are_left_out():
+    assert converted("Alias for field number 0", what="attribute") == ""
+
+
 def test_chapters_become_links_even_across_lines():
     assert (
         converted("Times. Chapter:\nRooflines.") == "Times. Chapter: :doc:`Rooflines </chapters/rooflines>`."

@@ -5,7 +5,7 @@ import re
 import pytest
 
 pytest.importorskip("sphinx", reason="the site's layer is not set up")
-from scalingbook_book.chapters import checks
+from scalingbook_book.chapters import checks, figures
 from web import slides
 from web.extension import course, cover
 
@@ -30,7 +30,7 @@ def test_a_weeks_exercises_are_on_its_pages_and_fit_an_afternoon(week):
 def test_times_count_code_explorers_and_predictions():
     for week in WEEKS:
         assert week.reading_minutes < week.studying_minutes < 6 * week.reading_minutes
-    first = course._whole()
+    first = course.effort()
     assert cover.duration(sum(week.studying_minutes for week in WEEKS)) in first
     assert cover.duration(WEEKS[0].studying_minutes) in "".join(course._told(WEEKS[0]))
 
@@ -38,11 +38,24 @@ def test_times_count_code_explorers_and_predictions():
 def test_the_pages_totals_are_correct():
     every = [key for week in WEEKS for key in week.exercises]
     assert len(set(every)) == len(every)
-    told = course._whole()
+    told = course.effort()
     assert f"{len(every)} of {len(checks.catalog())} exercises" in told
     assert "".join(course._told(WEEKS[0])).count("<a href=") == sum(
         map(len, (WEEKS[0].pages, WEEKS[0].skip, WEEKS[0].exercises))
     )
+
+
+def test_the_first_slide_names_each_chapter_with_its_question():
+    first = next(slides.slides(WEEKS[-1]))
+    assert first.startswith('<section class="slide"><h1>Week 10</h1>')
+    for page in WEEKS[-1].pages:
+        chapter = course.chapter(page)
+        assert f"<dt>{chapter.title}</dt><dd>{chapter.question}</dd>" in first
+
+
+def test_the_caption_of_a_tall_figure_stands_beside_it():
+    assert slides.is_tall(figures.find("transformers.block"))
+    assert not slides.is_tall(figures.find("rooflines.wait"))
 
 
 def test_slides_have_every_figure_and_load_nothing_external():

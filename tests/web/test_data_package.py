@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 
 import pytest
@@ -32,6 +33,19 @@ def test_the_package_states_its_version_and_license_and_describes_every_file(pub
     assert len({resource["name"] for resource in descriptor["resources"]}) == len(paths)
     readme = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
     assert [path for path in paths if path not in readme] == []
+
+
+def test_the_readme_links_the_files_that_are_there_and_no_others(published):
+    text = (published / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+    assert "kernels.csv" in links
+    assert [name for name in links if not (published / name).is_file()] == []
+
+
+def test_a_resource_has_the_description_of_the_readme(descriptor):
+    described = {one["path"]: one.get("description", one.get("title", "")) for one in descriptor["resources"]}
+    assert described["kernels.csv"].startswith("measured matmuls and memory copies")
+    assert [path for path, text in described.items() if not text] == []
 
 
 def test_every_cell_has_the_type_of_its_column(published, descriptor):

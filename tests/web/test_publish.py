@@ -53,6 +53,12 @@ def test_workflows_have_few_permissions_and_pinned_actions(path):
     assert written <= ({"pages", "id-token"} if path.stem == "pages" else set())
 
 
+def test_the_weekly_run_builds_on_the_newest_sphinx_and_does_nothing_else():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))["jobs"]
+    weekly = {name for name, job in jobs.items() if job.get("if") != "github.event_name != 'schedule'"}
+    assert weekly == {"newest-sphinx"}
+
+
 def test_a_page_is_described_by_its_first_prose_without_formulas():
     prose = "The chip waits for its memory, " * 9
     text = f"Title\n=====\n\nShort.\n\n:math:`T` is a time, {prose}.\n\n{prose}.\n"

@@ -4,6 +4,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from web import vendor
 from web.extension import (
     answers,
     api,
@@ -38,6 +39,7 @@ from web.extension import (
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part and declare that pages can be read and written in parallel."""
+    vendor.install()  # `jb build .` in a fresh clone has not installed the pinned packages
     parts = (
         page_data, source, page, contents, order, head, licenses, site_files, maths, exercises, solutions,
         answers, api, terms, term_links, numbers, cards, citations, cover, course, side_by_side, embed,

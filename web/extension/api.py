@@ -47,6 +47,8 @@ def configure(app: Sphinx, config: Config) -> None:
 
 def read_docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Turn a docstring into reStructuredText, and name the chapter that derives a function or class."""
+    if lines and lines[0].startswith("Alias for field number"):  # Python's own words on a NamedTuple
+        lines[:] = []
     text = "\n".join(_lines(lines))
     text = _TOLD.sub(lambda told: f"{_chapters(told[1])}.", text)
     if what in ("function", "class", "exception") and "/chapters/" not in text:

@@ -116,10 +116,11 @@ class Weeks(SphinxDirective):
         for path in (SOURCE, *sorted((ROOT / "chapters").glob("*.md"))):
             self.env.note_dependency(str(path))
         listed = "".join("".join(_told(week)) for week in weeks())
-        return [nodes.raw("", f"<p>{_whole()}</p><dl>{listed}</dl>", format="html")]
+        return [nodes.raw("", f"<p>{effort()}</p><dl>{listed}</dl>", format="html")]
 
 
-def _whole() -> str:
+def effort() -> str:
+    """Return a sentence on the time that the whole course takes."""
     every, known = [key for week in weeks() for key in week.exercises], len(checks.catalog())
     reading, studying, solving = (
         cover.duration(sum(getattr(week, f"{kind}_minutes") for week in weeks()))

@@ -139,6 +139,16 @@ def _cell[T](column: Column[T], row: T) -> str:
     return f'<td class="text-right" data-value="{float(value):.6g}">{text}</td>'
 
 
+def markdown[T](columns: tuple[Column[T], ...], rows: tuple[T, ...]) -> str:
+    """Return the table in Markdown, with the same cells as the page."""
+    lines = [
+        [column.heading for column in columns],
+        ["---"] * len(columns),
+        *([_text(column, column.value(row)) for column in columns] for row in rows),
+    ]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
 def write_csv[T](path: Path, columns: tuple[Column[T], ...], rows: tuple[T, ...]) -> None:
     """Write the same rows in base units, with each row's sources."""
     with path.open("w", encoding="utf-8", newline="") as file:

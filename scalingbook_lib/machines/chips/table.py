@@ -56,6 +56,10 @@ def _chip(name: str, rows: list[Row], known: Mapping[str, Chip], **shared: Any) 
     }
     sources = {row["figure"]: _source(row) for row in own}
     if like := next((row for row in rows if row["figure"] == _LIKE), None):
+        if like["value"] not in known:
+            raise ValueError(
+                f"{name}: no chip above is called {like['value']!r}; name one of {', '.join(known)}"
+            )
         base = known[like["value"]]
         variant = replace(_source(like), text=f"{_source(like).text}; as the {base.name}")
         inherited = dict.fromkeys(base.figures(), variant) | sources
@@ -69,12 +73,21 @@ def _chip(name: str, rows: list[Row], known: Mapping[str, Chip], **shared: Any) 
 def _number(text: str) -> float:
     """The value in base units, an int if it is written as one, because memory sizes are exact."""
     digits, _, prefix = text.partition(" ")
-    return (int(digits) if digits.isdigit() else float(digits or "nan")) * _PREFIX[prefix]
+    try:
+        return (int(digits) if digits.isdigit() else float(digits or "nan")) * _PREFIX[prefix]
+    except (KeyError, ValueError):
+        told = f"a prefix after a space ({', '.join(filter(None, _PREFIX))}), as in '989 T'"
+        raise ValueError(f"{text!r} is not a number of the table: write digits and {told}") from None
 
 
 def _source(row: Row) -> Source:
     if not row["source"]:
         return Source(text=row["says"], as_of=row["read"], url=row["url"], disagreement=row["but"])
+    if row["source"] not in _SOURCES:
+        raise ValueError(
+            f"{row['chip']}, {row['figure']}: sources.csv has no source {row['source']!r}; add one with its "
+            "text, its address and the day on which you read it"
+        )
     cited = _SOURCES[row["source"]]
     return replace(cited, text=": ".join(filter(None, (cited.text, row["says"]))), disagreement=row["but"])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import CATALOG
+from scalingbook_lib.machines.chips import CATALOG, table
 from scalingbook_lib.units import DTYPES, GB, GiB
 
 TABLES = ("tpus", "nvidia", "amd", "further", "others")
@@ -28,6 +28,21 @@ def rows(name):
 def test_the_catalog_holds_every_tpu_from_v2_to_ironwood_and_the_gpus():
     assert list(CATALOG) == [chip.name for chip in (*chips.TPUS, *chips.GPUS)]
     assert list(chips.TPUS) == TPUS
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"figure": "like", "value": "H101", "source": "h100 datasheet"}, "no chip above is called 'H101'"),
+        ({"figure": "power_w", "value": "700", "source": "no page"}, "sources.csv has no source 'no page'"),
+        ({"figure": "power_w", "value": "80G", "source": "h100 datasheet"}, "'80G' is not a number"),
+        ({"figure": "power_w", "value": "80 Q", "source": "h100 datasheet"}, "a prefix after a space"),
+    ],
+)
+def test_a_wrong_row_of_a_table_is_named(monkeypatch, row, told):
+    monkeypatch.setattr(table, "_rows", lambda name: [dict.fromkeys(COLUMNS, "") | {"chip": "New"} | row])
+    with pytest.raises(ValueError, match=told):
+        table.read("others", known={"H100": chips.H100})
 
 
 @EVERY_CHIP
