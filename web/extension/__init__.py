@@ -18,6 +18,7 @@ from web.extension import (
     head,
     inspector,
     licenses,
+    math_punctuation,
     maths,
     no_break_spaces,
     numbers,
@@ -41,7 +42,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     parts = (
         page_data, source, page, contents, order, head, licenses, site_files, maths, exercises, solutions,
         answers, api, terms, term_links, numbers, cards, citations, cover, course, side_by_side, embed,
-        search, workbench, inspector, outputs, no_break_spaces, assets,
+        search, workbench, inspector, outputs, no_break_spaces,
+        math_punctuation, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)
