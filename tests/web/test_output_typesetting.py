@@ -2,7 +2,7 @@
 
 import pytest
 
-from web.extension import math_punctuation, no_break_spaces, outputs, page
+from web.extension import breakable_names, math_punctuation, no_break_spaces, outputs, page
 
 NBSP = "\N{NO-BREAK SPACE}"
 
@@ -83,3 +83,11 @@ def test_a_column_heading_keeps_the_words_beside_its_formula():
     words = HEAD.format(f"{FORMULA} TPUs on a ring")
     assert page.plain_heads(both + words) == both + words
     assert page.plain_heads(words + HEAD.format(FORMULA)) == words + HEAD.format("<i>n</i>")
+
+
+def test_a_long_name_breaks_at_its_dots_in_a_table_only():
+    long, short = "jax.typeof(x).manual_axis_type", "jax.typeof(x)"
+    code = '<span class="pre">{}</span>'
+    told = f"<p>{code.format(long)}</p><td>{code.format(short)} {{}}</td>"
+    wanted = told.format(code.format("jax.<wbr>typeof(<wbr>x).<wbr>manual_axis_type"))
+    assert breakable_names.breakable(told.format(code.format(long))) == wanted

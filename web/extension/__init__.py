@@ -8,6 +8,7 @@ from web.extension import (
     answers,
     api,
     assets,
+    breakable_names,
     cards,
     citations,
     contents,
@@ -43,7 +44,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         page_data, source, page, contents, order, head, licenses, site_files, maths, exercises, solutions,
         answers, api, terms, term_links, numbers, cards, citations, cover, course, side_by_side, embed,
         search, workbench, inspector, outputs, no_break_spaces,
-        math_punctuation, assets,
+        math_punctuation, breakable_names, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

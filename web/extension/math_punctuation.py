@@ -1,7 +1,7 @@
 """Keep a formula and the punctuation beside it on one line when a page is written.
 
-A browser treats a formula as a box and may break the line on both sides of it: a parenthesis would end one line,
-and a comma would begin the next.
+A browser treats a formula as a box and may break the line on both sides of it: a parenthesis would end one
+line, and a comma would begin the next.
 """
 
 import re
@@ -17,7 +17,7 @@ _PART = '<span class="base">'  # KaTeX's parts of a formula: a line may break be
 
 
 def join(html: str) -> str:
-    """Return the page with each formula and its punctuation in an element that breaks only inside the formula."""
+    """Return the page with formulas and their punctuation in elements that break only inside a formula."""
     pieces, at = [], 0
     while formula := _FORMULA.search(html, at):
         start = formula.end("before")
