@@ -1,4 +1,4 @@
-// Runs the core's tests inside Pyodide, offline: {files: {path: text}, arguments: [...]} as JSON in, pytest's words out.
+// Runs the core's tests inside Pyodide, offline: {files: {path: text}, packed: {path: base64}, arguments: [...]} as JSON in, pytest's words out.
 // Every test runs, of those with many cases the first: the others have run where Python is ten times as fast.
 import { pathToFileURL } from "node:url";
 import { text } from "node:stream/consumers";
@@ -8,12 +8,16 @@ const python = await loadPyodide({ env: { HOME: "/home", PYTHONDONTWRITEBYTECODE
 python.globals.set("question", await text(process.stdin));
 try {
   process.exitCode = python.runPython(`
-import json, os, pathlib, sys
+import base64, json, os, pathlib, sys
 asked = json.loads(question)
 for path, words in asked["files"].items():
     file = pathlib.Path("/book", path)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(words, encoding="utf-8")
+for path, packed in asked["packed"].items():
+    file = pathlib.Path("/book", path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(base64.b64decode(packed))
 os.chdir("/book")
 sys.path[:0] = ["/book", "/book/site"]
 import pytest

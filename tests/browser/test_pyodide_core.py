@@ -4,6 +4,7 @@ That is Python 3.14 in WebAssembly. pytest and what it needs are pure Python, an
 environment: nothing is downloaded.
 """
 
+import base64
 import importlib.util
 import json
 import re
@@ -49,13 +50,19 @@ def carried():
     return files
 
 
+def packed():
+    """Compressed programs and profiles that tests read, in base64 by path."""
+    paths = (*CORE.rglob("*.gz"), *(vendor.ROOT / "data" / "programs").glob("*.gz"))
+    return {p.relative_to(vendor.ROOT).as_posix(): base64.b64encode(p.read_bytes()).decode() for p in paths}
+
+
 def test_the_core_passes_its_tests_in_pyodide():
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--capture=sys", "tests/core"]
     arguments += [
         "--deselect",
         "tests/core/profiles/test_traces.py::test_an_installed_xprof_is_started_and_stopped",
     ]
-    question = json.dumps({"files": carried(), "arguments": arguments})
+    question = json.dumps({"files": carried(), "packed": packed(), "arguments": arguments})
     pyodide = vendor.package("pyodide") / "pyodide.mjs"
     done = subprocess.run(
         [vendor.node(), str(SCRIPT), str(pyodide)],

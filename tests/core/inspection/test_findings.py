@@ -1,16 +1,12 @@
 """Every rule finds its fault in a compiled program that has it, and nothing where it is corrected."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from scalingbook_lib.inspection import findings as rules
-from scalingbook_lib.inspection.findings import finding
-from scalingbook_lib.inspection.findings.finding import Section
 from tests.core.inspection.conftest import PROGRAMS
 
-CHAPTERS = Path(__file__).parents[3] / "chapters"
 MESSAGES = {
     "repeated in a loop": r"all-gather over data moves the same 8.39 MB in each of 8 trips",
     "summed in every trip": r"all-reduce over data of 16.8 MB runs in each of 8 trips",
@@ -57,16 +53,6 @@ def test_a_finding_says_what_to_change_what_that_saves_and_where_the_book_explai
         assert not one.message.endswith(".")
         assert not one.advice.endswith(".")
         assert one.saved_s <= program(rule, faulty=True).program.run_s
-
-
-@pytest.mark.parametrize(
-    "section", [value for value in vars(finding).values() if isinstance(value, Section)], ids=str
-)
-def test_a_section_of_the_book_exists_under_its_title(section):
-    text = (CHAPTERS / f"{section.page}.md").read_text(encoding="utf-8")
-    heading = re.search(rf"^\({section.anchor}\)=\n(?:\([\w-]+\)=\n)*#+ (.*)$", text, re.M)
-    assert heading
-    assert heading[1].startswith(section.title)
 
 
 def test_the_most_expensive_finding_is_first_and_a_transfer_is_explained_once(program, step):

@@ -1,5 +1,7 @@
 """What a profile's steps wait for, on the book's recorded mistakes, before and after their corrections."""
 
+import gzip
+
 import pytest
 
 from scalingbook_lib import inspection
@@ -69,8 +71,6 @@ def test_exposed_collectives_add_up_to_the_exposed_time():
 
 
 def test_kernels_of_a_cuda_graph_have_no_gaps_and_the_program_gives_their_rooflines():
-    import gzip
-
     text = gzip.decompress((H100 / "whole.hlo.gz").read_bytes()).decode()
     report = inspection.profile(H100 / "whole.xplane.pb.gz", text)
     assert report.in_graphs == 1
