@@ -1,12 +1,12 @@
-"""What does serving cost: a prefill, a decode step, a million tokens?
+"""The time, memory and cost of serving: prefill, decode, and a steady load of requests.
 
-`Layout` says how one copy of the model is spread over a machine (`slices.Slice` or `clusters.Cluster`);
-`memory` and `largest_batch` what fits; `decode`, `prefill` and `mixed` how long a step takes, term by term;
-`case(...).step_s` its seconds alone, for simulators and searches; `ServingEfficiency` what real chips reach.
-`batch` is sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
-`serve` is the steady state; `transfer`, `pools`, `prefix` and `load` what moving keys and values costs;
-`speculative` is speculative decoding, `diffusion` a block in a few passes. The closed forms are in
-`scalingbook_lib.rules`.
+A `Layout` shards one replica of the model over a machine (a `Slice` or a `Cluster`). `memory` and
+`largest_batch` say what fits. `decode`, `prefill` and `mixed` return the time of a step by term, and
+`case(...).step_s` its seconds alone, for simulators and searches. A `ServingEfficiency` holds what real chips
+reach. `serve` returns the steady state; `transfer`, `pools`, `prefix` and `load` price moving the KV cache;
+`speculative` is speculative decoding, and `diffusion` generates a block in a few passes. `batch` counts
+sequences, S the cached tokens and T the new tokens of each, P prompt tokens and G generated tokens. The
+closed forms are in `scalingbook_lib.rules`.
 Chapters: Inference; Serving Llama 3; Linear attention, sparse attention and diffusion.
 
 >>> from scalingbook_lib import models

@@ -1,7 +1,7 @@
-"""How long do steps of one model on one machine under one layout take? What is known before is computed once.
+"""The time of many steps of one model on one machine under one layout; constants are computed once.
 
-`case(model, machine, layout).step_s(decodes, kv_tokens, chunk)` is what simulators and searches ask;
-`InferenceStep` tells the same numbers. Chapter: Inference.
+Simulators and searches call `case(model, machine, layout).step_s(decodes, kv_tokens, chunk)`; `InferenceStep`
+presents the same numbers by term. Chapter: Inference.
 """
 
 from dataclasses import dataclass, replace
@@ -20,23 +20,23 @@ from scalingbook_lib.models import Transformer
 
 @dataclass(slots=True)
 class Staged:
-    """Microbatches that follow one another through all stages, and what is lost beside them."""
+    """The microbatches of one step, which pass through all stages one after another, and overheads."""
 
     one: Pass
     microbatches: int
-    lasts_s: float  # until all have passed all stages
-    launch_s: float  # once a step or microbatch, and for each sequence; with stages, also to the host
-    host_s: float  # what the host of a group needs to prepare such a step
+    lasts_s: float  # until all microbatches have passed all stages
+    launch_s: float  # per step or microbatch, and per sequence; with stages, host time as well
+    host_s: float  # host time of a group to prepare such a step
 
     @property
     def total_s(self) -> float:
-        """The step: without stages the host prepares it while the one before runs."""
+        """The seconds of the step; without stages, the host prepares it during the previous step."""
         device_s = self.lasts_s + self.launch_s
         return device_s if device_s > self.host_s else self.host_s
 
 
 class ServingCase:
-    """One model on one machine under one layout, at what its chips reach."""
+    """One model on one machine under one layout, at a given efficiency."""
 
     def __init__(
         self, model: Transformer, machine: Machine, layout: Layout, efficiency: ServingEfficiency = PEAK
@@ -54,48 +54,49 @@ class ServingCase:
     def step_s(
         self, decodes: float, kv_tokens: float, chunk: float = 0, chunk_context: float = 0, prompts: int = 1
     ) -> float:
-        """Seconds of a step: one token for each of `decodes` sequences, `kv_tokens` cached in all of them.
+        """Return the seconds of a step in which `decodes` sequences get one token each.
 
-        With a `chunk` of that many tokens of prompts, each of which has `chunk_context` read before.
+        They have `kv_tokens` cached tokens in total. The step also prefills `chunk` tokens of `prompts`
+        prompts, each of which has `chunk_context` tokens in the cache already.
         """
         return self.staged(Load(decodes, kv_tokens, chunk, chunk_context, prompts)).total_s
 
     def staged(self, load: Load) -> Staged:
-        """A step in as many microbatches as stages, so that all of these work."""
+        """Return a step in as many microbatches as there are stages, so that all stages are busy."""
         pp = self.layout.pp
         if pp == 1:
             one = passed(self.constants, load)
             return self._staged(load, one, 1, one.total_s)
-        # a chunk can be cut at any token, sequences cannot
+        # a chunk can be divided at any token, a batch only between sequences
         m = pp if load.chunk else max(min(pp, ceil(load.batch)), 1)
         one = passed(self.constants, load.microbatch(m))
         return self._staged(load, one, m, max(one.total_s, m * self._longest_s(one)))
 
     def prefilled(self, load: Load) -> Staged:
-        """Whole prompts: with stages, one (of each group) follows another through them."""
+        """Return a prefill of whole prompts, which pass through the stages one after another."""
         m = ceil(load.prompts / self.layout.attention_dp) if self.layout.pp > 1 else 1
         one = passed(self.constants, replace(load, chunk=load.chunk / m, prompts=-(-load.prompts // m)))
         return self._staged(load, one, m, one.total_s + (m - 1) * self._longest_s(one))
 
     def _longest_s(self, one: Pass) -> float:
-        """What the longest stage does of a pass: most layers, or the last ones and the unembedding."""
+        """Return the seconds of the longest stage: the one with most layers, or the last with the head."""
         layers_s = one.total_s - one.head_s
-        # all stages keep its pace
+        # the longest stage sets the pace
         return max(self.shape.longest * layers_s, self.shape.last * layers_s + one.head_s)
 
     def _staged(self, load: Load, one: Pass, m: int, lasts_s: float) -> Staged:
         e, sequences = self.efficiency, load.sequences
         host_s = e.host_s * fullest(sequences, self.layout.attention_dp)
         launch_s = e.fixed_s * m + e.sequence_s * sequences
-        if self.layout.pp > 1:  # no step is left to prepare the next one under
+        if self.layout.pp > 1:  # with stages, host time is exposed
             launch_s += host_s
         return Staged(one, m, lasts_s, launch_s, host_s)
 
 
-# A case takes thirty times as long to make as to find: a sweep over batches is 15 times as fast with it.
+# looking up a case is thirty times as fast as computing it, and makes a sweep over batches 15 times as fast
 @lru_cache(maxsize=512)
 def case(
     model: Transformer, machine: Machine, layout: Layout, efficiency: ServingEfficiency = PEAK
 ) -> ServingCase:
-    """The same case again for the next step."""
+    """Return the case of these arguments; it is cached."""
     return ServingCase(model, machine, layout, efficiency)

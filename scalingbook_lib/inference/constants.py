@@ -1,6 +1,7 @@
-"""What do a token, a row of logits and a step cost on one chip, class by class? Seconds, once for all steps.
+"""Seconds per token, per row of logits and per step on one chip, by class of operation.
 
-The peaks of the chip times the shares of `ServingEfficiency`; all layers together. Chapter: Inference.
+They follow from the peaks of the chip and the shares of `ServingEfficiency`, are summed over all layers, and
+are the same for all steps. Chapter: Inference.
 """
 
 from dataclasses import dataclass
@@ -12,19 +13,19 @@ from scalingbook_lib.inference.shape import STATE_BYTES, ProductClass, ServingSh
 from scalingbook_lib.inference.traffic import ServingCollective
 from scalingbook_lib.machines import Chip, Machine
 
-LOGIT_BYTES = 4  # a logit, in fp32
+LOGIT_BYTES = 4  # per logit, in fp32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProductCost:
-    """One class of products on one chip: seconds for a token, and for reading all its weights."""
+    """One class of matmuls on one chip: seconds of compute per token, and to read all weights."""
 
     token_s: float
     read_s: float
-    apart: float  # of the shorter of both, what the longer does not hide (`ServingEfficiency.apart`)
+    apart: float  # the share of the shorter time that is exposed (`ServingEfficiency.apart`)
 
     def waits(self, tokens: float, visited: float = 1.0) -> tuple[bool, float]:
-        """Whether so many tokens wait for the weights that they visit, and the time of both."""
+        """Return whether reading a share of the weights takes longer than compute, and the seconds."""
         math_s, read_s = tokens * self.token_s, visited * self.read_s
         if read_s > math_s:
             return True, read_s + self.apart * math_s
@@ -33,69 +34,69 @@ class ProductCost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttentionCost:
-    """Attention of layers that attend alike: seconds for each pair and each cached token."""
+    """Layers with the same kind of attention: seconds per query-key pair and per cached token."""
 
     window: float
     by_head: bool
-    pair_s: float  # decoding: scores and weighted values of one query and one key
-    token_s: float  # decoding: reading one token's keys and values
+    pair_s: float  # decode: one query and one key
+    token_s: float  # decode: reading one token's keys and values
     prompt_pair_s: float
-    prompt_expanded_s: float  # a pair where latent keys and values are made anew
+    prompt_expanded_s: float  # a pair, with keys and values expanded from latents
     prompt_token_s: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sent:
-    """Collectives of one class (`ServingCollective.of`): the bytes of one token, and the hops of a step."""
+    """The collectives of one class (`ServingCollective.of`): seconds per token, and of hops per step."""
 
     token_s: float
     hops_s: float
 
     def seconds(self, tokens: float) -> float:
-        """All of them in one pass."""
+        """Return the seconds of all of them in one pass."""
         return self.hops_s + tokens * self.token_s
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Constants:
-    """What a pass of one microbatch needs to know of a model on a machine under a layout."""
+    """The constants from which the time of a microbatch is computed."""
 
     layout: Layout
 
-    # Products with weights.
+    # weight matmuls
     wide: bool  # `Layout.wide`
     projections: ProductCost
     mlp: ProductCost
     routed: ProductCost
     head: ProductCost
-    untouched: float  # 1 - k/E: the chance that one token does not visit an expert
-    busiest: float  # copies of tokens that the busiest chip's experts get, over the mean
-    varied: float  # squared: what chance adds to that for one token, 2 ln(ep) · ep / k
+    untouched: float  # 1 - k/E: the probability that a token does not activate an expert
+    busiest: float  # routed tokens of the busiest chip's experts over the mean
+    varied: float  # the squared random variation of that for one token, 2 ln(ep) · ep / k
 
     # Attention.
     kinds: tuple[AttentionCost, ...]
-    state_token_s: float  # of linear attention: the arithmetic of one token
-    state_read_s: float  # its state, read and written
-    up_s: float  # to make keys and values of one latent vector, 0 where nothing is latent
+    state_token_s: float  # linear attention: compute per token
+    state_read_s: float  # linear attention: reading and writing the state
+    up_s: float  # to expand one latent vector into keys and values; 0 without latent attention
 
-    # What is neither: vectors between products, and logits.
+    # elementwise work: activations between matmuls, and logits
     token_s: float
     row_s: float
 
     # Collectives.
     sent: Sent  # for all tokens of a step
-    decoded_sent: Sent  # for decoded ones alone
-    prompt_sent: Sent  # for tokens of prompts, those in the cache included
-    row_sent_s: float  # for a row of logits
-    overlap: float  # the share that the rest of a step can hide
+    decoded_sent: Sent  # for decoded tokens only
+    prompt_sent: Sent  # for prompt tokens, including cached ones
+    row_sent_s: float  # per row of logits
+    overlap: float  # the share of collectives that the rest of a step can hide
 
-    launch_s: float  # kernels, layer by layer
+    launch_s: float  # kernel launches of all layers
 
 
 def constants(
     s: ServingShape, machine: Machine, e: ServingEfficiency, traffic: tuple[ServingCollective, ...]
 ) -> Constants:
-    """Seconds for a token, a row, a step and a read of the weights, class by class."""
+    """Return seconds per token, per row, per step and per read of the weights, by class."""
     o, m, chip = s.layout, s.model, machine.chip
     byte_s = 1 / (chip.hbm_bytes_per_s * e.of("memory", o.activations))
     cached_s = 1 / (chip.hbm_bytes_per_s * e.of("kv", o.kv))
@@ -110,7 +111,7 @@ def constants(
         head=_cost(s.head, "unembedding", s, chip, e),
         untouched=1 - m.experts.k / (m.experts.E + o.redundant_experts) if m.experts else 0.0,
         busiest=s.busiest(e.expert_skew),
-        # `expert_load.variation`, whose copies of tokens are k / ep of the tokens
+        # `expert_load.variation`, with k / ep routed tokens per token
         varied=2 * log(o.ep) * o.ep / m.experts.k if m.experts and e.expert_skew is not None else 0.0,
         kinds=_kinds(s, flop_s, o.kv.bytes * cached_s),
         state_token_s=6 * s.state * flop_s,  # written with the key, read with the key and with the query
@@ -127,7 +128,7 @@ def constants(
     )
 
 
-_FIGURES = {  # of `ServingEfficiency`: the share of the matrix unit's rate, and of the HBM's
+_FIGURES = {  # fields of `ServingEfficiency`: the share of the matrix unit's rate, and of the HBM's
     "mlp": ("matmul", "weights"),
     "experts": ("experts", "expert_weights"),
     "unembedding": ("head", "head_weights"),
@@ -135,7 +136,7 @@ _FIGURES = {  # of `ServingEfficiency`: the share of the matrix unit's rate, and
 
 
 def _cost(part: ProductClass, name: str, s: ServingShape, chip: Chip, e: ServingEfficiency) -> ProductCost:
-    """2 FLOPs for each element that a token meets; all that are stored are read, and widened if narrow."""
+    """Return the cost of a class: 2 FLOPs per active weight; all weights are read, and dequantized."""
     stored, computed = s.layout.stored(name), s.layout.computed(name)
     math, read = _FIGURES[name]
     read_s = part.stored * stored.bytes / (chip.hbm_bytes_per_s * e.of(read, stored))
@@ -146,7 +147,7 @@ def _cost(part: ProductClass, name: str, s: ServingShape, chip: Chip, e: Serving
 
 
 def _kinds(s: ServingShape, flop_s: float, element_s: float) -> tuple[AttentionCost, ...]:
-    """Decoding, chips split the tokens of a cache; of a prompt, each group of a ring has its own queries."""
+    """Return the cost of each kind of attention; in a prefill, each ring group has its own queries."""
     tokens, ring = s.layout.kv_sequence, flop_s / s.layout.cp
     return tuple(
         AttentionCost(
@@ -163,6 +164,6 @@ def _kinds(s: ServingShape, flop_s: float, element_s: float) -> tuple[AttentionC
 
 
 def _sent(traffic: tuple[ServingCollective, ...], of: str) -> Sent:
-    """The bytes of one token and all hops of the collectives of that class."""
+    """Return the seconds per token and of all hops for the collectives of one class."""
     rows = [row for row in traffic if row.of == of]
     return Sent(token_s=sum(row.token_s for row in rows), hops_s=sum(row.hops_s for row in rows))

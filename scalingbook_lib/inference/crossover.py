@@ -1,4 +1,4 @@
-"""The batch of sequences whose cache is as many bytes to read as the weights.
+"""The batch at which the KV caches take as many bytes to read as the weights.
 
 Chapter: Inference.
 """
@@ -15,7 +15,7 @@ from scalingbook_lib.units import BF16, DType, Result, count, si
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Crossover(Result):
-    """The batch from which the cache is more bytes to read than the weights."""
+    """The batch above which reading the caches takes more bytes than reading the weights."""
 
     model: str
     S: int
@@ -24,7 +24,7 @@ class Crossover(Result):
 
     @property
     def sequences(self) -> float:
-        """How many."""
+        """The crossover batch, in sequences."""
         return self.weight_bytes / self.cache_bytes  # B where B M_kv = w P
 
     def __str__(self) -> str:
@@ -35,8 +35,8 @@ class Crossover(Result):
 
 
 def crossover_batch(model: Transformer, *, S: int, weights: DType = BF16, kv: DType = BF16) -> Crossover:
-    """Bytes of all weights over those of one sequence's cache; of embeddings only what is multiplied by."""
+    """Return the batch B with B · M_kv = w P; the embedding table is not counted, because it is looked up."""
     s = shape(model, Layout(weights=weights, kv=kv))
-    # of a table that is looked up, a step reads a row for each token
+    # a step reads only one row per token of a table that is looked up
     read = weight_bytes(s) - s.embedding * weights.bytes
     return Crossover(model=model.name, S=S, weight_bytes=read, cache_bytes=kv_cache(model, S, kv).nbytes)

@@ -1,4 +1,4 @@
-"""What share of its documented peak does each class of operation reach in serving? Tables, stated and dated.
+"""The share of its documented peak that each class of operation reaches in serving.
 
 Nothing here is a property of a model or of a run. Chapter: Inference.
 """
@@ -25,7 +25,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ByType(Result):
-    """One figure for all data types, and others for some: `by_type(0.9, int4=0.6)`."""
+    """A number for all dtypes, with exceptions for some: `by_type(0.9, int4=0.6)`."""
 
     default: float
     types: tuple[tuple[str, float], ...] = ()
@@ -36,7 +36,7 @@ class ByType(Result):
 
     @property
     def values(self) -> tuple[float, ...]:
-        """All figures."""
+        """All of its numbers."""
         return (self.default, *(value for _, value in self.types))
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class ByType(Result):
 
 
 def by_type(default: float, **types: float) -> ByType:
-    """A figure for all data types but those named: `by_type(0.9, fp8=0.8, int4=0.6)`."""
+    """Return a number for all dtypes except those named: `by_type(0.9, fp8=0.8, int4=0.6)`."""
     return ByType(default, tuple(sorted(types.items())))
 
 
@@ -53,25 +53,27 @@ type Figure = float | ByType
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServingEfficiency(LinkShares, Result):
-    """Achieved over peak, by class of operation; a figure may differ by data type (`by_type`).
+    """The attained share of the documented peak by class of operation, and further losses of real chips.
 
-    Of the matrix unit's rate, by the type that computes: `matmul` (dense products), `experts` (grouped ones),
-    `head` (the unembedding), `attention`. Of the HBM's rate: `weights`, `expert_weights`, `head_weights` (by
-    the type they are stored in), `kv` (by the cache's), `memory` (activations). Of the links': `torus`,
-    `domain` (NVLink, or a full mesh), `network`, `dcn`. `overlap`: the share of collectives that the rest can
-    hide.
+    Each number may differ by dtype (`by_type`). Shares of the matrix unit's rate, by compute dtype: `matmul`
+    (dense matmuls), `experts` (grouped matmuls), `head` (the unembedding) and `attention`. Shares of the HBM
+    bandwidth: `weights`, `expert_weights` and `head_weights` (by stored dtype), `kv` (by the cache's dtype)
+    and `memory` (activations). Shares of link bandwidth: `torus`, `domain` (NVLink, or a full mesh),
+    `network` and `dcn`. `overlap` is the share of collectives that the rest of a step can hide.
 
-    What else real chips lose, nothing at the peak: a product takes the longer of arithmetic and reading, and
-    besides it `apart`, a share of the shorter: kernels start by reading and end with arithmetic;
-    `dequantize_s` for each weight that is read in a narrower type than it computes in (by the stored one);
-    `layer_s` for each layer that a step passes (its kernels; by the type of the weights), `expert_layer_s`
-    more where it has experts; `collective_s` for each collective beside its hops, `network_s` more where it
-    leaves a domain; `fixed_s` once a step (with stages for each microbatch), and `sequence_s` for each of its
-    sequences. `host_s` for each sequence of a group is what the host needs to prepare a step, which it does
-    while the chips execute the step before: no step is shorter than that; with stages, it is exposed.
+    The other fields are losses, all of them 0 at the peak:
 
-    `expert_skew` is how much tokens prefer some experts (`steps.expert_load`): all chips of an
-    expert-parallel group wait for the busiest one. None is a perfectly even load.
+    - A matmul takes the longer of compute and reading, plus a share `apart` of the shorter, because kernels
+      begin with reading and end with compute. `dequantize_s` is lost per weight whose stored dtype is
+      narrower than its compute dtype.
+    - `layer_s` is lost per layer (kernel launches; by the dtype of the weights), and `expert_layer_s` in
+      addition if it has experts. `collective_s` is lost per collective in addition to its hops, and
+      `network_s` more if it leaves a domain. `fixed_s` is lost per step (with stages, per microbatch), and
+      `sequence_s` per sequence.
+    - `host_s` is the host time per sequence of a group to prepare a step. The host works during the previous
+      step, so no step is shorter than this; with stages, it is exposed.
+    - `expert_skew` describes how unevenly tokens are routed (`steps.expert_load`); all chips of an
+      expert-parallel group wait for the busiest one. None stands for a perfectly even load.
     """
 
     matmul: Figure = 1.0  # shares of the matrix unit's rate
@@ -108,13 +110,13 @@ class ServingEfficiency(LinkShares, Result):
             raise ValueError(f"expert_skew={self.expert_skew}: write a number of at least 0, or None")
 
     def of(self, name: str, dtype: DType) -> float:
-        """The figure of that name for a data type."""
+        """Return the number of that name for a dtype."""
         figure = getattr(self, name)
         return figure(dtype) if isinstance(figure, ByType) else figure
 
     @property
     def stated(self) -> dict[str, Figure]:
-        """What differs from the peak."""
+        """The fields that differ from those of the peak."""
         names = (*SHARES, *LINKS, "overlap", "apart", *LOST)
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(PEAK, name)}
 

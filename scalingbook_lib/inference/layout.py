@@ -1,4 +1,4 @@
-"""How is one copy of a model spread over chips to serve it?
+"""The layout of one model replica over the chips that serve it.
 
 Chapter: Inference.
 """
@@ -22,32 +22,33 @@ WAYS = {  # the degrees of parallelism by field, as they are printed
 
 
 class LayoutError(ValueError):
-    """A layout that cannot be; the message says which rule it breaks and what to write."""
+    """An impossible layout; the message says which rule it breaks and what to write."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout(Result):
-    """chips = tp · cp · pp for one copy of the model; a machine holds machine.chips // chips copies.
+    """Degrees with chips = tp · cp · pp per model replica; a machine holds machine.chips // chips replicas.
 
-    `tp` chips of a stage share every matrix, and the weights stay where they are: over its width F in `tp //
-    rows` columns and over D in `rows` rows ("2-D weight-stationary"; 1 is 1-D). `pp` stages split the layers.
-    `ep` of the tp ways are over experts, and tp / ep chips split each expert; in each layer they hold
-    `redundant_experts` copies of the experts that get most tokens (EPLB), so that the loads of the chips
-    differ less. `attention_dp` groups of the tp chips each hold the attention's weights and own B /
-    attention_dp sequences; with ep > 1 also the dense MLPs and shared experts are held group by group. The
-    chips of a group (all tp without groups) split its cache `kv_batch` ways over sequences, `kv_sequence`
-    ways over tokens, and the rest over heads: where these are more ways than key-value heads, heads are
-    copied. `cp` times tp chips each hold all weights of a stage and split the tokens of a prompt, whose keys
-    and values pass all of them (a ring), and the sequences of a decode step: for prompts that one group of tp
-    chips is too slow for.
+    Weights. `tp` chips of a stage shard every matrix, and the weights stay in place: F over `tp // rows`
+    columns of chips, and D over `rows` rows (2-D weight-stationary; one row is 1-D). `pp` stages divide the
+    layers. `ep` of the tp chips shard the experts, and tp / ep chips shard each expert. In each layer, the
+    expert-parallel group also holds `redundant_experts` replicas of the experts with the most tokens (EPLB),
+    which balances the load.
 
-    Types: `weights` as stored, `kv` of the cache, `compute` of products with weights, `activations` of all
-    that is stored and sent, and of attention. `experts` and `outer` (embedding and unembedding) are stored in
-    their own types where they have one; then what is not quantized computes in the type of the activations.
+    Attention. With `attention_dp`, the tp chips form that many groups; each group replicates the weights of
+    attention and has B / attention_dp sequences. If ep > 1, dense MLPs and shared experts are also replicated
+    in every group. The chips of a group (without groups, all tp) shard its KV cache with a degree of
+    `kv_batch` over sequences, `kv_sequence` over tokens, and the rest over heads; if that exceeds the number
+    of KV heads, heads are replicated. `cp` sets of tp chips each hold all weights of a stage. They divide the
+    tokens of a prompt, whose keys and values travel around a ring, and the sequences of a decode step.
+
+    Dtypes. `weights` as stored, `kv` of the cache, `compute` of weight matmuls, and `activations` of
+    everything that is stored or sent, and of attention. `experts` and `outer` (embedding and unembedding) may
+    be stored in dtypes of their own; unquantized parts then compute in the dtype of the activations.
     """
 
     tp: int = 1  # Y
-    rows: int = 1  # X of two dimensions
+    rows: int = 1  # X of 2-D weight sharding
     cp: int = 1
     pp: int = 1
     ep: int = 1
@@ -56,13 +57,13 @@ class Layout(Result):
     kv_batch: int = 1
     kv_sequence: int = 1
     weights: DType = BF16
-    kv: DType = BF16  # an element of the cache
+    kv: DType = BF16  # the KV cache
     compute: DType = BF16
     activations: DType = BF16
     experts: DType | None = None  # None: as weights
     experts_compute: DType | None = None  # None: as compute
     outer: DType | None = None  # None: as weights
-    dispatch: DType | None = None  # tokens on their way to experts; None: as activations
+    dispatch: DType | None = None  # dispatched tokens; None: as activations
 
     def __post_init__(self) -> None:
         for name in WAYS:
@@ -86,33 +87,33 @@ class Layout(Result):
 
     @property
     def chips(self) -> int:
-        """Those of one copy."""
-        return self.tp * self.cp * self.pp  # ep and attention_dp share out these chips once more
+        """The number of chips per model replica."""
+        return self.tp * self.cp * self.pp  # ep and attention_dp regroup the same chips
 
     @property
     def group(self) -> int:
-        """Chips that share the attention's weights, and one cache."""
+        """The number of chips that shard the weights of attention and one KV cache."""
         return self.tp // self.attention_dp
 
     @property
     def columns(self) -> int:
-        """Ways over the heads of the attention's weights."""
+        """The sharding degree of attention's weights over heads."""
         return self.group // self.rows
 
     @property
     def kv_heads(self) -> int:
-        """Ways of a group's cache over heads."""
+        """The sharding degree of a group's KV cache over heads."""
         return self.group // (self.kv_batch * self.kv_sequence)
 
     @property
     def wide(self) -> bool:
-        """Whether dense MLPs are split over all tp chips, not group by group."""
-        # With expert parallelism, each group has its own dense MLP: its tokens leave it only for experts.
+        """Whether dense MLPs are sharded over all tp chips instead of within each group."""
+        # with expert parallelism, each group has its own dense MLP; tokens leave it only for experts
         return self.attention_dp == 1 or self.ep == 1
 
     def check(self, model: Transformer) -> None:
-        """Refuse what the model's sizes do not allow."""
-        for why in self._refusals(model):  # a search asks this of very many: no text before it is needed
+        """Raise a LayoutError if the model's sizes do not allow the layout."""
+        for why in self._refusals(model):  # lazy, because a search checks very many layouts
             raise LayoutError(why)
 
     def _refusals(self, model: Transformer) -> Iterator[str]:
@@ -135,7 +136,7 @@ class Layout(Result):
                 "write rows=1"
             )
         if self.cp > 1 and model.state_elements:
-            # its state is a recurrence over tokens: no ring of keys and values can make up for that
+            # its state is a recurrence over tokens, which a ring of keys and values cannot replace
             yield f"cp={self.cp}: linear attention passes one token after the other; write cp=1"
         if self.columns > model.N:
             yield (
@@ -144,16 +145,16 @@ class Layout(Result):
             )
 
     def stored(self, part: str) -> DType:
-        """The type in which the weights of a part are stored."""
-        # both tables are one type: a tied model has one matrix for them
+        """Return the dtype in which the weights of a part are stored."""
+        # both tables have one dtype, because a tied model has a single matrix
         own = {"experts": self.experts, "embedding": self.outer, "unembedding": self.outer}.get(part)
         return own or self.weights
 
     def computed(self, part: str) -> DType:
-        """The type in which the products of a part compute."""
+        """Return the dtype in which the matmuls of a part compute."""
         if part == "experts":
             return self.experts_compute or self.compute
-        # what is not quantized is not computed in the narrow type either
+        # unquantized weights are not multiplied in the narrow dtype either
         return self.activations if part == "unembedding" and self.outer else self.compute
 
     @property

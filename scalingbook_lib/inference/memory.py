@@ -1,4 +1,4 @@
-"""What does each chip hold while it serves, and how many sequences fit?
+"""The memory of each chip of a server, and the largest batch that fits.
 
 Chapter: Inference.
 """
@@ -15,7 +15,7 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.steps.memory import ChipMemory
 from scalingbook_lib.units import FP32
 
-FAR = 1 << 30  # sequences, of which steps of whole ones are next to nothing
+FAR = 1 << 30  # sequences: so many that rounding to whole ones is negligible
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,10 +41,10 @@ def memory(
     step_tokens: int | None = None,
     reserve: float = 0.0,
 ) -> ServingMemory:
-    """One chip's share of the weights and of the cache of `batch` sequences of S tokens, all at their end.
+    """Return the memory of the fullest chip for `batch` sequences, each at its full length of S tokens.
 
-    `step_tokens` pass the model at once (`batch`, or more where prompts do); `reserve` is the share of the
-    HBM that stays free for the runtime.
+    `step_tokens` is the number of tokens in a step: `batch` by default, or more if prompts are prefilled.
+    `reserve` is the share of the HBM that is left free for the runtime.
     """
     return held_by(shape(model, layout), machine, batch=batch, S=S, step_tokens=step_tokens, reserve=reserve)
 
@@ -58,7 +58,7 @@ def held_by(
     step_tokens: int | None = None,
     reserve: float = 0.0,
 ) -> ServingMemory:
-    """`memory` of `batch` sequences of S tokens, of a shape that is known already."""
+    """Return the memory of the fullest chip as `memory` does, for a known shape."""
     working, logits = _working_by_batch(s)(batch, batch if step_tokens is None else step_tokens)
     return ServingMemory(
         weights=_weights(s),
@@ -79,14 +79,14 @@ def largest_batch(
     reserve: float = 0.0,
     step_tokens: int | None = None,
 ) -> int:
-    """The most sequences of S tokens that one copy of the model has room for; 0 where it does not fit."""
+    """Return the largest number of sequences of S tokens that fit on one replica; 0 if none does."""
     return room_for(shape(model, layout), machine, S=S, reserve=reserve, step_tokens=step_tokens)
 
 
 def room_for(
     s: ServingShape, machine: Machine, *, S: int, reserve: float = 0.0, step_tokens: int | None = None
 ) -> int:
-    """`largest_batch` of a shape that is known already."""
+    """Return the largest batch as `largest_batch` does, for a known shape."""
     room = machine.chip.hbm_bytes * (1 - reserve) - _weights(s)
     cached, worked = _cache_by_batch(s, S), _working_by_batch(s)
 
@@ -96,7 +96,7 @@ def room_for(
 
     if (least := held(1)) > room:
         return 0
-    # What is held grows with B, in steps around a line: from there by doubled steps past the last that fits.
+    # memory grows with B, in steps around a line: start on the line, and double the step past the last fit
     low = high = 1 + int((room - least) * FAR / held(FAR))
     step = 1
     while held(high) <= room:
@@ -107,46 +107,46 @@ def room_for(
 
 
 def weight_bytes(s: ServingShape) -> float:
-    """All layers' weights and both ends on the chips of one tensor group, one chip's share of them."""
+    """Return the bytes of all weights per chip of a TP group, as if there were a single stage."""
     o = s.layout
-    # norms and biases stay in the type of the activations: next to the matrices they are small
+    # norms and biases keep the dtype of the activations; they are small compared with the matrices
     layers = (s.projections.stored + s.mlp.stored) * o.weights.bytes + s.other * o.activations.bytes
     layers += s.experts.stored * o.stored("experts").bytes
     return layers + (s.embedding + s.head.stored) * o.stored("embedding").bytes
 
 
 def _weights(s: ServingShape) -> float:
-    """The longest stage with the larger end; without stages both."""
+    """Return the weights of the longest stage with the larger of embedding and unembedding."""
     o = s.layout
     outer = o.stored("embedding").bytes
     ends = (s.embedding + s.head.stored) * outer
     layers = weight_bytes(s) - ends
-    # With stages, the embedding lies on the first and the unembedding on the last: no chip has both.
+    # with stages, the embedding is on the first and the unembedding on the last, so no chip has both
     return s.longest * layers + (ends if o.pp == 1 else outer * max(s.embedding, s.head.stored))
 
 
 def _cache_by_batch(s: ServingShape, S: float) -> Callable[[int], float]:
-    """The stage with most layers holds its part of the cache of all B sequences, whole ones on each chip."""
+    """Return the bytes of cache for B sequences on the stage with the most layers, as a function of B."""
     o, most = s.layout, s.longest
     cp, dp, ways = o.cp, o.attention_dp, o.kv_batch
-    # A window keeps its last tokens alone; `elements` counts heads that are copied.
+    # a window keeps only its last tokens; `elements` includes replicated heads
     each = sum(kind.elements * min(S, kind.kept) for kind in s.kinds) * o.kv.bytes / o.kv_sequence
-    state = s.state * STATE_BYTES  # of a sequence, however long it is
+    state = s.state * STATE_BYTES  # per sequence, at any length
 
     def held(B: int) -> float:
-        B = -(-B // cp)  # tensor groups that a prompt is spread over share the sequences of a decode step
-        # sequences of a group, then of one of its parts: neither is cut, so the fullest has the ceiling
+        B = -(-B // cp)  # the TP groups that share a prompt divide the sequences of a decode step
+        # sequences of a group, and of a part of it; sequences are not divided, so the fullest has the ceiling
         return most * (-(B // -dp // ways) * each + state * B / dp)
 
     return held
 
 
 def _working_by_batch(s: ServingShape) -> Callable[[int, int], tuple[float, float]]:
-    """Two vectors as wide as the model and the widest hidden one; logits of each sequence in fp32."""
+    """Return a function for the bytes of activations (two of width D, one hidden) and of fp32 logits."""
     m, o = s.model, s.layout
-    # up and gate side by side; a token's k experts are there together
+    # up and gate exist together, and so do a token's k experts
     width = max(m.F, (m.experts.F * m.experts.k) if m.experts else 0) * (2 if m.gated else 1) / o.tp
-    # Of the hidden vectors a layer makes one after the other, only the widest is there at its time.
+    # hidden vectors of a layer are computed one after another, so only the widest counts
     widest = max(width, (m.N + 2 * m.K) * m.H / o.columns)
     cp, narrow, elements, chips = o.cp, o.activations.bytes, 2 * m.D + widest, o.tp * o.cp
     return lambda B, tokens: (tokens / cp * narrow * elements, B * m.V * FP32.bytes / chips)

@@ -1,4 +1,4 @@
-"""Is a known prefix better read again or loaded from where its keys and values wait?
+"""Recomputing the KV cache of a known prefix, or loading it from storage.
 
 Chapters: Inference; Serving Llama 3.
 """
@@ -16,37 +16,37 @@ from scalingbook_lib.units import Result, si
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prefix(Result):
-    """The first `cached` of P prompt tokens, computed anew or loaded, at bytes/s of all chips together."""
+    """The first `cached` of P prompt tokens, recomputed or loaded; rates are bytes/s of all chips."""
 
     P: int
     cached: int
     nbytes: float
-    whole_s: float  # the prompt, read from the start
-    rest_s: float  # the prompt without its prefix
+    whole_s: float  # the prefill of the whole prompt
+    rest_s: float  # the prefill without the prefix
     bytes_per_s: float
 
     @property
     def recompute_s(self) -> float:
-        """What reading the prefix adds."""
-        return self.whole_s - self.rest_s  # its products, and its own attention
+        """The seconds that the prefix adds to the prefill."""
+        return self.whole_s - self.rest_s  # its matmuls, and its own attention
 
     @property
     def reload_s(self) -> float:
-        """What loading it takes."""
+        """The seconds to load the prefix."""
         return self.nbytes / self.bytes_per_s
 
     @property
     def pays(self) -> bool:
-        """Whether loading is quicker."""
+        """Whether loading is faster."""
         return self.reload_s < self.recompute_s
 
     @property
     def break_even_bytes_per_s(self) -> float:
-        """The rate at which both take as long."""
-        return self.nbytes / self.recompute_s  # bytes/s; faster stores pay
+        """The bandwidth in bytes/s at which both take equally long."""
+        return self.nbytes / self.recompute_s  # a faster store pays off
 
     def capacity_tokens(self, nbytes: float) -> float:
-        """How many tokens such a store holds."""
+        """Return how many tokens a store of so many bytes holds."""
         return nbytes / (self.nbytes / self.cached)
 
     def __str__(self) -> str:
@@ -68,17 +68,17 @@ def prefix(
     bytes_per_s: float | None = None,
     efficiency: ServingEfficiency = PEAK,
 ) -> Prefix:
-    """The first `cached` of P tokens; without a rate, from the hosts' memory over the PCIe of every chip."""
+    """Return both times for the first `cached` of P tokens; by default loaded from host memory over PCIe."""
     if not 0 < cached < P:
         raise ValueError(f"cached={cached} of P={P}: write at least 1 and fewer than P")
-    # Reading the prefix is the difference of two prefills: its tokens alone, the rest attends to it in both.
+    # the rest of the prompt attends to the prefix in both cases, so the prefix costs the difference
     return Prefix(
         P=P,
         cached=cached,
         nbytes=kv_cache(model, cached, layout.kv).nbytes,
         whole_s=prefill(model, machine, layout, P=P, efficiency=efficiency).total_s,
         rest_s=prefill(model, machine, layout, P=P, cached=cached, efficiency=efficiency).total_s,
-        # each chip loads its own part
+        # each chip loads its own shard
         bytes_per_s=layout.chips * _host_rate(machine) if bytes_per_s is None else bytes_per_s,
     )
 

@@ -1,4 +1,4 @@
-"""What does a million tokens cost, on chips that have a price by the hour? Chapter: Inference."""
+"""The cost and the energy of tokens on chips with a price per hour. Chapter: Inference."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from scalingbook_lib.units import Result
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Priced(Result):
-    """Whatever makes tokens on chips: a step, or a copy of the model at its steady state."""
+    """Anything that produces tokens on chips: a step, or a replica at its steady state."""
 
     case: ServingCase
 
@@ -24,31 +24,31 @@ class Priced(Result):
 
     @property
     def machine(self) -> Machine:
-        """The machine, of which a copy of the model takes `chips`."""
+        """The machine; a model replica uses `chips` of its chips."""
         return self.case.machine
 
     @property
     def layout(self) -> Layout:
-        """How the copy is spread."""
+        """The layout of the replica."""
         return self.case.layout
 
     @property
     def chips(self) -> int:
-        """Those of one copy."""
+        """The number of chips per replica."""
         return self.layout.chips
 
     @property
     def tokens_per_s(self) -> float:
-        """Of one copy."""
+        """The tokens per second of one replica."""
         raise NotImplementedError
 
     @property
     def tokens_per_s_per_chip(self) -> float:
-        """The same, of each chip."""
-        return self.tokens_per_s / self.chips  # of a copy's chips, so that layouts compare
+        """The tokens per second and chip."""
+        return self.tokens_per_s / self.chips  # per chip of the replica, so that layouts can be compared
 
     def usd_per_million(self, usd_per_hour: float | None = None) -> float:
-        """USD for a million of these tokens, at a price of one chip-hour (the chip's own without one)."""
+        """Return USD per million tokens at a price per chip-hour; by default at the chip's own price."""
         chip = self.machine.chip
         price = price_of(chip, usd_per_hour).usd_per_hour
         if price is None:
@@ -57,7 +57,7 @@ class Priced(Result):
 
     @property
     def joules_per_token(self) -> float | None:
-        """Energy of the chips alone, at their maximum power; with few users, GPUs draw a third less.
+        """The joules per token of the chips alone at maximum power; with few users, GPUs draw a third less.
 
         None if the vendor does not publish that power.
         """

@@ -1,4 +1,4 @@
-"""How many requests are under way, and what does it cost to wait for the longest?
+"""Requests in flight by Little's law, and the waste of static batching.
 
 Chapter: Inference.
 """
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 
 def little(rate_per_s: float, seconds: float) -> float:
-    """Requests under way: how many arrive each second, times how long each stays. Source: Little, 1961.
+    """Return the mean number of requests in flight: arrivals per second times seconds per request.
 
-    The batch that decoding needs: requests/s · output tokens · step time.
+    The batch of a decode step is requests/s · output tokens · step time. Source: Little, 1961.
     """
     if rate_per_s < 0 or seconds < 0:
         raise ValueError(f"{rate_per_s} requests/s for {seconds} s: write no negative numbers")
-    return rate_per_s * seconds  # holds whatever the distributions (little1961proof)
+    return rate_per_s * seconds  # holds for any distributions (little1961proof)
 
 
 def static_waste(lengths: Sequence[float]) -> float:
-    """The share of a static batch's slots that do nothing: 1 - mean/max, as all wait for the longest."""
+    """Return the idle share of the slots of a static batch, 1 - mean/max: all wait for the longest."""
     if not lengths or min(lengths) < 0 or max(lengths) <= 0:
         raise ValueError(f"{list(lengths)[:5]}: write the output lengths of a batch, at least one above 0")
-    # slots times the longest are paid for, tokens are used
+    # the batch occupies slots · longest steps, of which it uses one per token
     return 1 - sum(lengths) / (len(lengths) * max(lengths))

@@ -1,4 +1,4 @@
-"""What does each chip of a layout hold and multiply by? Elements by part, counted once for all steps.
+"""The weights and cache elements per chip of a layout, by part, counted once for all steps.
 
 Chapter: Inference.
 """
@@ -18,24 +18,24 @@ from scalingbook_lib.steps.heads import BY_KV_HEAD, whole_heads
 from scalingbook_lib.units import DTYPES
 
 STATE_BYTES = 4  # the state of linear attention, in fp32
-# no head owns q down, kv down, k rope: all chips of a group hold them
+# q down, kv down and k rope do not belong to a head, so all chips of a group hold them
 _BY_HEAD = ("q", "attention gate", "o", "q up", "k up", "v up")
 _CLASSES = {
     "attention": "projections",
     "linear attention": "projections",
-    "router": "projections",  # counted with them: its products are as small, and every group has it whole
+    "router": "projections",  # its matmuls are as small, and every group has all of it
     "mlp": "mlp",
     "shared experts": "mlp",
     "experts": "experts",
     "unembedding": "head",
     "embedding": "embedding",
-    "positions": "embedding",  # looked up, as the embedding is
+    "positions": "embedding",  # looked up, like the embedding
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProductClass:
-    """One class of products on one chip, in all layers: elements that are stored, and met by one token."""
+    """One class of matmuls on one chip, in all layers: weights `stored`, and active for a token (`met`)."""
 
     stored: float
     met: float
@@ -43,41 +43,40 @@ class ProductClass:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttentionKind:
-    """Layers that attend alike: how far back, and what one chip does and reads for each pair and each token.
+    """Layers with the same kind of attention: the window, FLOPs per pair and elements per token on one chip.
 
-    Decoding, a chip has the cache's part of some sequences; a prompt is split by heads over all chips of a
-    group.
+    In decode, a chip has its shard of the cache; a prefill is sharded by heads over all chips of a group.
     """
 
-    window: float  # tokens that one can attend to, itself included
-    kept: float  # tokens that the cache keeps
-    by_head: bool  # whether the chips of a group split the queries by heads
-    elements: float  # decoding: of the cache, for one token; copies of heads counted
-    flops: float  # decoding: for one pair of a query and a key
-    prompt_elements: float  # of the cache, for one token of a prompt
-    prompt_flops: float  # for one pair of a prompt
-    expanded_flops: float  # the same, where latent keys and values are made anew for each head
+    window: float  # tokens that a token can attend to, including itself
+    kept: float  # tokens that stay in the cache
+    by_head: bool  # whether the chips of a group shard the queries by heads
+    elements: float  # decode: cache elements per token, including replicated heads
+    flops: float  # decode: per query-key pair
+    prompt_elements: float  # prefill: cache elements per token
+    prompt_flops: float  # prefill: per query-key pair
+    expanded_flops: float  # the same, with latent keys and values expanded for each head
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServingShape:
-    """A model under a layout, as one chip sees it, all layers together as if there were one stage."""
+    """One chip's share of a model under a layout, summed over all layers as if there were one stage."""
 
     model: Transformer
     layout: Layout
-    projections: ProductClass  # of attention, and the router
+    projections: ProductClass  # attention's projections and the router
     mlp: ProductClass  # dense MLPs and shared experts
     experts: ProductClass
     head: ProductClass  # the unembedding
     embedding: float
-    other: float  # norms and biases, held whole
+    other: float  # norms and biases, which are replicated
     kinds: tuple[AttentionKind, ...]
-    up: float  # elements that make keys and values of latent vectors
-    state: float  # elements of linear attention's state, of one sequence
-    pointwise: float  # elements read and written between products, of one token of a step
+    up: float  # weights that expand latent vectors into keys and values
+    state: float  # elements of linear attention's state per sequence
+    pointwise: float  # elements read and written between matmuls, per token
 
     def busiest(self, skew: float | None) -> float:
-        """The tokens of the busiest chip's experts over the mean, with EPLB's redundant experts, if any."""
+        """Return the tokens of the busiest chip's experts over the mean, with redundant experts (EPLB)."""
         experts, o = self.model.experts, self.layout
         if not experts or not skew:
             return 1.0
@@ -85,17 +84,17 @@ class ServingShape:
 
     @property
     def longest(self) -> float:
-        """The share of the layers that the longest stage has: what is left over goes to the first ones."""
+        """The share of the layers on the longest stage; surplus layers go to the first stages."""
         return ceil(self.model.L / self.layout.pp) / self.model.L
 
     @property
     def last(self) -> float:
-        """The share of the layers that the last stage has."""
+        """The share of the layers on the last stage."""
         return self.model.L // self.layout.pp / self.model.L
 
 
 def shape(model: Transformer, layout: Layout) -> ServingShape:
-    """The shape of a layout for a model; a LayoutError where the sizes do not allow it."""
+    """Return the shape of a layout; raises a LayoutError if the model's sizes do not allow it."""
     layout.check(model)
     stored, met = defaultdict[str, float](float), defaultdict[str, float](float)
     shares = _shares(model, layout)
@@ -109,7 +108,7 @@ def shape(model: Transformer, layout: Layout) -> ServingShape:
         projections=ProductClass(stored=stored["projections"], met=met["projections"]),
         mlp=ProductClass(stored=stored["mlp"], met=met["mlp"]),
         experts=ProductClass(stored=stored["experts"] * _slots(model, layout), met=met["experts"]),
-        head=ProductClass(stored=met["head"], met=met["head"]),  # a tied one is stored with the embedding
+        head=ProductClass(stored=met["head"], met=met["head"]),  # a tied head is stored with the embedding
         embedding=stored["embedding"] + stored["head"] - met["head"],
         other=stored["other"],
         kinds=_kinds(model, layout),
@@ -120,19 +119,19 @@ def shape(model: Transformer, layout: Layout) -> ServingShape:
 
 
 def resplit(s: ServingShape, layout: Layout) -> ServingShape:
-    """The shape of a layout that differs in its stages, or in how a group splits its cache, alone."""
+    """Return the shape of a layout that differs only in its stages or in the sharding of a group's cache."""
     same = s.layout.kv_heads == layout.kv_heads
     return replace(s, layout=layout, kinds=s.kinds if same else _kinds(s.model, layout))
 
 
 def _slots(model: Transformer, layout: Layout) -> float:
-    """Experts that are held, redundant ones included, over those of the model."""
+    """Return the number of stored experts, including redundant ones, over those of the model."""
     return 1 + layout.redundant_experts / model.experts.E if model.experts else 1.0
 
 
 @cache
 def _totals(model: Transformer) -> dict[tuple[str, str], tuple[int, int]]:
-    """Elements that are stored, and that a token meets, by part and by what splits them."""
+    """Return stored weights and weights active for a token, by part and by what shards them."""
     found = defaultdict[tuple[str, str], list[int]](lambda: [0, 0])
     for w in model.weights():
         by_head = w.part == "attention" and w.name in _BY_HEAD
@@ -144,7 +143,7 @@ def _totals(model: Transformer) -> dict[tuple[str, str], tuple[int, int]]:
 
 
 def _shares(model: Transformer, layout: Layout) -> dict[str, float]:
-    """What one chip holds of what is split; all of the rest."""
+    """Return the share of each part on one chip; parts that are not listed are replicated."""
     dense, outer = 1 / (layout.tp if layout.wide else layout.group), 1 / layout.tp
     return {
         "heads": whole_heads(model.N, layout.columns) / layout.rows,
@@ -187,7 +186,7 @@ def _attention(model: Transformer, layout: Layout, there: int, here: int) -> tup
 
 
 def _index(kind: LayerKind, layout: Layout) -> AttentionKind:
-    """The indexer of layers: one key per token, which the queries of all its heads meet."""
+    """Return the indexer of sparse attention: one key per token, shared by the queries of all its heads."""
     flops, elements = kind.layers * kind.index_flops / kind.every, _index_elements(kind, layout)
     return AttentionKind(
         window=float(kind.window or inf),

@@ -1,6 +1,6 @@
-"""How much faster is decoding when a small model drafts tokens and the large one checks them together?
+"""The speedup of speculative decoding: a small model drafts tokens, and the large one verifies them.
 
-Each drafted token is taken to be accepted with the same chance, independently of the others. Source:
+Each drafted token is assumed to be accepted with the same probability, independently of the others. Source:
 Leviathan et al., arXiv 2211.17192, theorem 3.8 and section 3.1. Chapter: Inference.
 """
 
@@ -14,7 +14,7 @@ type Ratio = float | Callable[[int], float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Speculation(Result):
-    """`draft` tokens are drafted, each accepted with chance `acceptance`; times are in plain decode steps."""
+    """`draft` tokens are drafted, each accepted with probability `acceptance`; times are in decode steps."""
 
     acceptance: float
     draft: int
@@ -30,12 +30,12 @@ class Speculation(Result):
 
     @property
     def steps(self) -> float:
-        """What a round takes: K drafts and a check."""
+        """The time of a round in decode steps: K drafts and one verification."""
         return self.verify + self.cost * self.draft
 
     @property
     def speed_up(self) -> float:
-        """Tokens for the time of one plain step."""
+        """The mean number of tokens in the time of one plain decode step."""
         # both in plain decode steps: of these, each gives one token
         return self.tokens / self.steps
 
@@ -47,9 +47,9 @@ class Speculation(Result):
 
 
 def speculative(acceptance: float, draft: int, *, cost: float, verify: Ratio = 1.0) -> Speculation:
-    """E / (v + c K): `cost` c of one drafted token and `verify` v of a check of K + 1, over a plain step.
+    """Return the speedup E / (v + c K), for a cost c per drafted token and a verification v in decode steps.
 
-    While weights or the cache are waited for, v is 1; `verify` may be a function of the tokens checked.
+    As long as the step is memory-bound, v is 1; `verify` may be a function of the number of verified tokens.
     """
     if not 0 <= acceptance <= 1 or draft < 0 or cost < 0:
         raise ValueError(
@@ -64,7 +64,7 @@ def speculative(acceptance: float, draft: int, *, cost: float, verify: Ratio = 1
 
 
 def best_draft(acceptance: float, *, cost: float, verify: Ratio = 1.0, most: int = 32) -> Speculation:
-    """The number of drafted tokens, 0 to `most`, that is fastest; the smallest of equals."""
+    """Return the number of drafted tokens, 0 to `most`, with the largest speedup; the smallest if tied."""
     # a longer guess is worth less with each token, and costs as much
     found = (speculative(acceptance, K, cost=cost, verify=verify) for K in range(most + 1))
     return max(found, key=lambda one: one.speed_up)

@@ -1,9 +1,9 @@
-"""Which collectives does a step need, over which of the chips, of how many bytes, and how often?
+"""The collectives of a step: over which chips, how many bytes, and how often.
 
-Bytes are those of the array as `collectives` counts it, for each token of the step (`per_token`) and for
-each row that needs logits (`per_row`). Letters: Y the TP degree, C columns and X rows of two dimensions, A
-groups of attention data parallelism, G the chips of one, Z experts, W the chips that split one, B sequences
-and S tokens of a cache, R groups of a ring, P stages. Chapter: Inference.
+Bytes are those of the array as `collectives` counts it, per token of the step (`per_token`) and per row
+of logits (`per_row`). Mesh axes have letters: Y the TP degree, C columns and X rows of 2-D sharding, A the
+groups of attention data parallelism, G the chips of a group, Z experts, W the chips that shard an expert, B
+sequences and S tokens of a cache, R groups of a ring, P stages. Chapter: Inference.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ CANDIDATE_BYTES = 8  # each chip's best logit and its token
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServingCollective(Result):
-    """One collective over n chips, `times` a step; `of` all tokens, those decoded, or those of prompts."""
+    """One collective over n chips, `times` per step; `of` says for which tokens (all, decoded or prompts)."""
 
     name: str
     what: Collective
@@ -39,33 +39,34 @@ class ServingCollective(Result):
     per_row: float
     times: float
     rate: Rate
-    call_s: float  # lost once a collective, beside its hops
+    call_s: float  # lost per collective, in addition to its hops
     of: str
 
     def nbytes(self, decoded: float, rows: float = 0, read: float = 0, whole: float = 0) -> float:
-        """The array of one of them, for so many decoded tokens, rows of logits, and tokens of prompts.
+        """Return the bytes of the array, for `decoded` tokens, `rows` of logits, and prompt tokens.
 
-        `read` are those that the chips of one tensor group read, `whole` all of these prompts up to there.
+        `read` counts the prompt tokens of one TP group in this step, and `whole` all tokens of these prompts
+        so far.
         """
         tokens = {"all": decoded + read, "decoded": decoded, "prompts": whole}[self.of]
         return self.per_token * tokens + self.per_row * rows
 
     def bandwidth_s(self, decoded: float, rows: float = 0, read: float = 0, whole: float = 0) -> float:
-        """All of them in one step, the bytes alone."""
+        """Return the seconds of all of them in one step, for their bytes only."""
         return self.times * self.nbytes(decoded, rows, read, whole) * self.rate.s_per_byte
 
     @property
     def token_s(self) -> float:
-        """What one token more adds to that."""
+        """The seconds that each additional token adds to `bandwidth_s`."""
         return self.times * self.per_token * self.rate.s_per_byte
 
     @property
     def hops_s(self) -> float:
-        """All of them in one step, the hops alone."""
+        """The seconds of all of them in one step, for hops and calls only."""
         return self.times * (self.rate.hops_s + self.call_s)
 
     def received(self, decoded: float, rows: float = 0, read: float = 0, whole: float = 0) -> float:
-        """Bytes that each chip takes in during one step, whatever the network."""
+        """Return the bytes that each chip receives in one step, whatever the network."""
         array = self.nbytes(decoded, rows, read, whole)
         return self.times * collectives.bytes_received(self.what, array, self.n)
 
@@ -78,13 +79,13 @@ class ServingCollective(Result):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayoutLinks:
-    """What a byte costs between the chips of a machine; a token visits k experts."""
+    """The links of a machine under a layout; each token is routed to k experts."""
 
     machine: Machine
     efficiency: ServingEfficiency
     k: int
-    vector: float  # bytes of one token's activations, as wide as the model
-    busiest: float  # copies of tokens that the busiest chip gets, over the mean
+    vector: float  # bytes of one token's residual stream
+    busiest: float  # routed tokens of the busiest chip over the mean
 
     def row(
         self,
@@ -99,12 +100,12 @@ class LayoutLinks:
         times: float,
         of: str = "all",
     ) -> ServingCollective:
-        """One collective of n groups of `inside` neighbors: a chip with those at its place in the others."""
+        """Return a collective among corresponding chips of n groups of `inside` neighbors."""
         e, on = self.efficiency, groups(self.machine, inside, n)
         leaves = any(isinstance(part, Level) and part.port in ("network", "dcn") for part in on)
         if n == 1:
             found = FREE
-        elif axis == "Z":  # copies of one token for experts behind the same wire are sent once
+        elif axis == "Z":  # a token crosses a link once for all of its experts behind that link
             found = exchange_rate(on, self.k, e, busiest=self.busiest)
         else:
             found = rate(what, on, e)
@@ -123,7 +124,7 @@ class LayoutLinks:
 
 
 def rows(s: ServingShape, machine: Machine, efficiency: ServingEfficiency) -> Rows:
-    """Every collective of a step that has anyone to talk to."""
+    """Return every collective of a step that involves more than one chip."""
     m, o = s.model, s.layout
     k, vector = m.experts.k if m.experts else 1, o.activations.bytes * m.D
     links = LayoutLinks(

@@ -1,10 +1,10 @@
 """Searches for the best plan of a training step and for the best ways to serve.
 
-`plans` searches all legal plans; `sensitivity` searches again with faster links, memory or arithmetic; a
-`Comparison` sets two plans side by side, term by term. Every time is `training`'s or `inference`'s: nothing
-here has a formula of its own, and what prunes a search is a lower bound made of theirs. `serve` searches the
-ways to serve: a front of latency against cost. `posttraining` divides the chips of reinforcement learning
-between rollouts and training, and `rl_memory` adds up its models.
+`plans` searches all legal plans. `sensitivity` searches again with faster links, memory or compute. A
+`Comparison` compares two plans term by term. `serve` returns the Pareto front of latency and cost over all
+ways to serve. `posttraining` divides the chips of reinforcement learning between rollouts and training, and
+`rl_memory` adds up the memory of its models. All times come from `training` and `inference`; nothing here has
+a formula of its own, and a search prunes with lower bounds that are computed by the same functions.
 
 Chapters: Training Llama 3; Serving Llama 3; RL post-training systems.
 

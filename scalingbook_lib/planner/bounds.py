@@ -1,8 +1,9 @@
-"""What can no batch of a layout beat? Times that a way to serve takes at least, for searches that leave out.
+"""Lower bounds of latency and cost for all batch sizes of a serving layout, with which a search prunes.
 
-A bound is of one tensor group, tp · cp chips, and counts in requests: r of them come to a step of each stage.
-Each term is one of `inference.passes` with less in it, so that `Bound` is never above `inference.serve`;
-times grow with r and cost falls, so that the ends of an interval of batches bound all between.
+A bound is for one TP group of tp · cp chips, and r is the number of requests that each stage completes per
+step. Each term is one of `inference.passes` with something left out, so a `Bound` is never above
+`inference.serve`. Latencies grow with r and cost falls, so the two ends of a range of batch sizes bound the
+whole range.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ SLACK = 1 - 1e-9  # what rounding can take
 
 
 class LeastTimes(NamedTuple):
-    """The least time between tokens, cost of a million at a chip-hour's price of 1, and time to the first."""
+    """Lower bounds: ITL, cost per million tokens at a chip-hour price of 1, and TTFT."""
 
     itl_s: float
     cost: float
@@ -27,10 +28,11 @@ class LeastTimes(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """The least time between two tokens under one layout, for requests of G tokens.
+    """Lower bounds under one layout, for requests of G output tokens.
 
-    `P` of their prompt's tokens are not `cached`. A request takes `steps` decode steps. Each verifies `rows`
-    tokens of a sequence, after `drafts` steps of the `draft` model, or of the model itself if there is none.
+    `P` counts the prompt tokens that are not `cached`. A request takes `steps` decode steps. Each verifies
+    `rows` tokens of a sequence, after `drafts` steps of the `draft` model, or of the model itself if there is
+    none.
     """
 
     P: int
@@ -59,14 +61,14 @@ class Bound:
     prompt_s: float  # a prompt that others are read with
 
     def requests(self, B: float, pp: int, policy: str) -> float:
-        """Those that come to a step, for each of its stages; more with every sequence more."""
+        """Return the requests that each stage completes per step; they grow with the batch."""
         if policy == "interleaved":
             return B / (self.steps or 1) / pp
         waits = max(self.P / self.chunk, 1.0, B * self.P / self.chunk - self.steps)
         return B / (waits + self.steps) / pp
 
     def least(self, B: float, pp: int, policy: str) -> LeastTimes:
-        """For a batch of that size."""
+        """Return the lower bounds for a batch of B sequences."""
         # No term grows faster than r, so time over r, which is the cost, never grows with the batch.
         r = self.requests(B, pp, policy)
         step_s = self.from_step_to_step_s(r, pp, policy) * SLACK
@@ -76,7 +78,7 @@ class Bound:
         return LeastTimes(itl_s, self.chips * mean_s / (r * self.G) / 3600 * 1e6, ttft_s)
 
     def _drafted_s(self, r: float, pp: int) -> float:
-        """The drafts before a step: by a model on the chips of one stage, or by a part of the model."""
+        """Return the seconds of drafting before a step, by a draft model or by a part of the model."""
         if not self.drafts or not self.steps:
             return 0.0
         if self.draft:
@@ -84,7 +86,7 @@ class Bound:
         return self.drafts * replace(self, rows=1)._pass_s(r, 0.0, pp)
 
     def from_step_to_step_s(self, r: float, pp: int, policy: str) -> float:
-        """At least so long from step to step without drafts (of single tokens, a cycle)."""
+        """Return a lower bound of the seconds from step to step, without drafting."""
         if policy == "interleaved":  # all wait for prompts, which pass one stage after the other
             # Of one prompt, most is paid where it is alone, least where all groups read theirs at once.
             alone = self.first_s / (self.steps or 1)
@@ -93,11 +95,11 @@ class Bound:
         return self._pass_s(r, r * self.P / self.ways, pp)
 
     def ttft_s(self, step_s: float, policy: str) -> float:
-        """A prompt alone; in chunks, as many steps as it fills, which are longer than the mean one."""
+        """Return a lower bound of the TTFT: the prefill of one prompt, or the steps that its chunks take."""
         return self.first_s if policy == "interleaved" else max(self.P / self.chunk, 1.0) * step_s
 
     def _pass_s(self, r: float, read: float, pp: int) -> float:
-        """The longest stage takes no less than the mean one, so pp microbatches no less than a pass."""
+        """Return a lower bound of pp microbatches: one pass, since the longest stage is at least the mean."""
         sequences = r * pp * self.steps
         decoded = max(sequences / pp / self.ways, min(sequences, 1.0))  # no microbatch has a part of one
         rows = decoded * self.rows
@@ -127,14 +129,14 @@ def bound(
     drafting: Drafting = PLAIN,
     any_cache: bool = False,
 ) -> Bound:
-    """Of a layout; with `any_cache`, of all that split the cache in other ways, or have more stages.
+    """Return the bound of a layout; with `any_cache`, for any cache sharding and more stages too.
 
     The first `cached` of P prompt tokens are in the prefix cache.
     """
     k, o, e = on.constants, on.layout, on.efficiency
     steps = (G - 1) / drafting.acceptance_length
     draft = bound(drafting.case(on), P=P, G=G, chunk=chunk) if drafting.model else None
-    groups, waited = 1 / o.attention_dp, 1 - k.overlap  # no more is hidden than that share
+    groups, waited = 1 / o.attention_dp, 1 - k.overlap  # at most this share can be hidden
     sent = waited * k.decoded_sent.token_s, waited * k.decoded_sent.hops_s
     rows = drafting.tokens + 1
     attended_s = _cached_s(on, P + G / 2, rows=rows, any_cache=any_cache) * groups
@@ -169,12 +171,12 @@ def bound(
 
 
 def _own(cost: ProductCost, groups: float) -> ProductCost:
-    """Each group has its own tokens in the attention, and in MLPs that are not split over all."""
+    """Return the matmul bound; each group has its own tokens in attention and in its own MLPs."""
     return replace(cost, token_s=cost.token_s * groups)
 
 
 def _cached_s(on: ServingCase, S: float, *, rows: int, any_cache: bool) -> float:
-    """Attention of `rows` tokens of one sequence of a group: none splits its cache better than evenly."""
+    """Return attention of `rows` tokens of one sequence of a group, with an evenly sharded cache."""
     k, o, m = on.constants, on.layout, on.model
     heads = (m.N, 1 if m.latent else m.K) if any_cache else (0, 0)
     math, read = (1 / (o.group * whole_heads(n, o.group)) if n else 1 / o.kv_batch for n in heads)

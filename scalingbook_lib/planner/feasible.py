@@ -23,7 +23,7 @@ class Feasible:
     def __init__(self, space: Space, case: TrainingCase) -> None:
         self.space, self.case = space, case
         self.room_bytes = case.room_bytes
-        # the one that keeps the fewest activations first
+        # the policy that saves the fewest activations first
         self.remats = sorted(space.candidates["remat"], key=self._stored)
         plan = space.plan()
         # whether a chip's link to its host is known is part of whether a plan has its links
@@ -34,7 +34,7 @@ class Feasible:
         self._uneven: dict[tuple[object, ...], str] = {}
 
     def _stored(self, remat: str) -> float:
-        """Bytes that a chip without tensor parallelism keeps of each token."""
+        """Return the bytes of saved activations per token, without tensor parallelism."""
         return sum(self.case.work(self.space.plan(remat=remat)).stored)
 
     def degrees(self, groups: list[Group]) -> Iterator[tuple[Group, list[int]]]:
@@ -42,18 +42,18 @@ class Feasible:
         enough: list[int] = []
         for g in sorted(groups, key=lambda g: -g.microbatch):
             legal = self._degrees(g, enough)
-            # Smaller microbatches hold no more, where gradients are summed over several of the larger ones.
+            # a smaller microbatch needs no more memory, if there are several of the larger ones
             enough = legal if g.m > 1 else []
             yield g, legal
 
     def _degrees(self, g: Group, enough: list[int]) -> list[int]:
-        """Those of one group, ascending; a chip is known to hold the degrees of `enough`."""
+        """Return the feasible FSDP degrees of one group, ascending; those in `enough` are known to fit."""
         splits = self.space.splits(g.mesh.data_ranks)
-        # Of two degrees that share by the same kinds of ZeRO, a chip holds no more with the larger.
+        # of two degrees with the same ZeRO stages, the larger one needs no more memory
         kinds = {fsdp: self.space.zeros(fsdp * g.mesh.cp)[0] for fsdp in splits}
         legal: list[int] = []
         none: Infeasible | None = None
-        # The smallest may show that all are legal, the largest that none is.
+        # the smallest degree may show that all are legal, and the largest that none is
         for fsdp in dict.fromkeys((*splits[:1], *splits[-1:], *splits)):
             fits = fsdp in enough or any(
                 fsdp % known == 0 and known * g.mesh.cp > 1 and kinds[known] == kinds[fsdp] for known in legal
@@ -72,9 +72,9 @@ class Feasible:
         """Return why no plan of a spread is feasible, or None if one is. `fits`: it is known to fit."""
         shape, miss = g.mesh, None
         sharings = self.space.sharings(shape, fsdp)
-        # some place of experts does; that is enough where each has a mesh
+        # some placement of experts fits, which is enough if every placement has a mesh
         fits = fits and all(self._laid(shape, sharing) for sharing in sharings)
-        states: dict[tuple[int, ...], float] = {}  # by kinds of ZeRO: the first place of experts has least
+        states: dict[tuple[int, ...], float] = {}  # by ZeRO stages
         for sharing in sharings:
             kinds = self.zeros(g, sharing)
             if not kinds:
@@ -93,22 +93,22 @@ class Feasible:
         return miss or Infeasible("experts", copy, none)
 
     def sharings(self, g: Group, fsdp: int) -> list[Sharing]:
-        """How experts can be spread, where they divide and the machine has the mesh."""
+        """Return the placements of experts that divide and whose mesh the machine has."""
         return [one for one in self._divided(g, fsdp) if not self._mesh(g, one)]
 
     def _divided(self, g: Group, fsdp: int) -> list[Sharing]:
-        """How experts can be spread, where they divide."""
+        """Return the placements of experts that divide."""
         return [one for one in self.space.sharings(g.mesh, fsdp) if not self._divides(g.mesh.tp, one)]
 
     def zeros(self, g: Group, sharing: Sharing) -> tuple[int, ...]:
-        """The kinds of ZeRO for a sharing."""
-        # tensor-parallel chips that do not split experts share them, whoever shares the dense weights
+        """Return the ZeRO stages that are possible for a sharing."""
+        # TP chips that do not shard experts share them under ZeRO, whichever chips share the dense weights
         if sharing.expert_tp == 1:
             return self.space.candidates["zero"]
         return self.space.zeros(sharing.fsdp * g.mesh.cp)[0]
 
     def _divides(self, tp: int, sharing: Sharing) -> str:
-        """Why experts or their widths do not divide, whatever the rest of the plan; '' where they do."""
+        """Return why experts or their widths do not divide for any plan; '' if they do."""
         if not self.space.model.experts:
             return ""
         key = tp, sharing.ep, sharing.expert_tp
@@ -122,9 +122,9 @@ class Feasible:
     def _excess(
         self, g: Group, sharing: Sharing, zeros: tuple[int, ...], states: dict[tuple[int, ...], float]
     ) -> float:
-        """Bytes that every plan of a sharing holds, at least, where none fits; 0 where one fits.
+        """Return the least memory of all plans of a sharing in bytes, or 0 if one of them fits.
 
-        Where the state alone is too large, `states` keeps it.
+        If the training state alone is too large, it is stored in `states`.
         """
         least = inf
         for zero in reversed(zeros):
@@ -141,14 +141,14 @@ class Feasible:
         return least
 
     def _held(self, g: Group, sharing: Sharing, zero: int) -> Iterator[TrainingMemory]:
-        """The memory of the plans of a sharing and a kind of ZeRO, the one that keeps least first."""
+        """Yield the memory of the plans of a sharing and a ZeRO stage, the smallest first."""
         known = plan_fields(g, sharing)
         for remat in self.remats:
             plan = self.space.plan(**known, zero=zero, remat=remat)
             yield self.case.held(self.case.shape(plan))
 
     def _mesh(self, g: Group, sharing: Sharing) -> str:
-        """Why the machine has no links for a mesh; '' where it has."""
+        """Return why the machine has no links for a mesh; '' if it has."""
         if not self._hosted and self._laid(g.mesh, sharing):
             return ""
         key = g.mesh[:3], sharing
@@ -162,7 +162,7 @@ class Feasible:
         return self._meshes[key]
 
     def _laid(self, shape: MeshShape, sharing: Sharing) -> bool:
-        """Whether a mesh can be laid out whatever its links: on a torus, or where no axis cuts a domain."""
+        """Return whether a mesh always exists: on a torus, or if no axis divides a domain unevenly."""
         machine, experts = self.space.machine, self.space.model.experts
         if isinstance(machine, Slice):
             return not experts
@@ -172,7 +172,7 @@ class Feasible:
         return all(domain % n == 0 or n % domain == 0 for n in chips)
 
     def _count(self, g: Group, fsdp: int, miss: Infeasible) -> float:
-        """Count a spread that has no legal plan; its distance from one: of memory, that of its smallest."""
+        """Count a spread without a legal plan, and how far its smallest plan is from one."""
         distance, why = miss.distance, miss.why
         if not self.space.rejections.count(miss.kind, 1, distance):
             return distance
@@ -184,7 +184,7 @@ class Feasible:
         return distance
 
     def _least(self, g: Group, fsdp: int) -> float:
-        """The bytes of the smallest plan of a spread."""
+        """Return the bytes of the smallest plan of a spread."""
         return min(
             memory.total
             for sharing in self._divided(g, fsdp)
@@ -194,5 +194,5 @@ class Feasible:
 
 
 def _closer(one: Infeasible | None, other: Infeasible) -> Infeasible:
-    """The closer of two: what lacks memory alone has passed all other rules; then by less."""
+    """Return the closer miss: one that only exceeds memory, or the one with the smaller distance."""
     return min(one or other, other, key=lambda miss: (miss.kind != "memory", miss.distance))

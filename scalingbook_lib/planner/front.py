@@ -139,7 +139,7 @@ class Front(Result):
 
 
 def pareto(options: list[Option]) -> tuple[Option, ...]:
-    """Those that no other beats: sorted by latency, each cheaper than all before."""
+    """Return the Pareto-optimal options, sorted by latency; each is cheaper than all before it."""
     found: list[Option] = []
     # layouts last, so that of equals the same one is always found
     for one in sorted(options, key=lambda o: (o.itl_s, o.cost, o.layout.chips, str(o.layout))):

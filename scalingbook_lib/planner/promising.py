@@ -1,6 +1,7 @@
-"""Which ways to serve need judging? Those that no bound rules out: branch and bound over layouts and batches.
+"""Branch and bound over serving layouts and batch sizes: only those that no bound rules out are evaluated.
 
-A way is left out where one that was judged is as fast and cheaper than its bounds. Chapter: Serving Llama 3.
+A way to serve is pruned if an evaluated one is as fast as its lower bound and cheaper. Chapter: Serving Llama
+3.
 """
 
 from bisect import bisect_right, insort
@@ -20,14 +21,14 @@ from scalingbook_lib.planner.ways import Way, Ways, how_many, sizes, uncached
 
 
 class Group(NamedTuple):
-    """What bounds many ways: its `least` is kept, as they are asked for the same batches."""
+    """The bound of many ways; `least` is cached, because the ways have the same batch sizes."""
 
     bound: Bound
     least: Callable[[float, int, str], LeastTimes]
 
 
 class Least(NamedTuple):
-    """What a range of batches takes at least: latency, cost, and the factor by which it is late."""
+    """Lower bounds for a range of batch sizes: latency, cost, and the factor over the targets."""
 
     itl_s: float
     cost: float
@@ -36,7 +37,7 @@ class Least(NamedTuple):
 
 @dataclass(kw_only=True, slots=True)
 class Judge:
-    """What is asked of every way, and the best that were judged."""
+    """The evaluation of ways for one question, and the best options so far."""
 
     ways: Ways
     efficiency: ServingEfficiency
@@ -48,7 +49,7 @@ class Judge:
     _groups: dict[Any, Group] = field(default_factory=dict)
 
     def run(self, ways: list[Way], watch: Watch, *, every: bool) -> bool:
-        """Judge all batches of all ways, or those that may be on the front; whether `watch` ended it."""
+        """Evaluate all ways, or those that may be on the front; return whether `watch` ended the search."""
         steps = ((way, self._sizes(way)) for way in ways) if every else self._hopeful(ways)
         for done, (way, batches) in enumerate(steps):
             for B in batches:
@@ -59,15 +60,15 @@ class Judge:
 
     @property
     def options(self) -> list[Option]:
-        """What was judged, in the order of the layouts."""
+        """The evaluated options, in the order of the layouts."""
         return [one for _, one in sorted(self._found, key=lambda found: found[0])]
 
     def count(self, way: Way) -> int:
-        """How many batches there are."""
+        """Return the number of batch sizes of a way."""
         return how_many(way.most) if self.batches is None else len(self._sizes(way))
 
     def late(self, itl_s: float, ttft_s: float) -> float:
-        """The factor by which latencies are over a target; at most 1 where they meet all."""
+        """Return the factor by which latencies exceed a target; at most 1 if they meet all targets."""
         times = {"itl_s": itl_s, "ttft_s": ttft_s}
         return max((times[name] / most for name, most in self.targets.items()), default=0.0)
 
@@ -88,19 +89,19 @@ class Judge:
             insort(self._front, (one.itl_s, one.cost))
 
     def _hopeful(self, ways: list[Way]) -> Iterator[tuple[Way, Iterable[int]]]:
-        """Each with the batches that no bound rules out; what is good early rules out more."""
+        """Yield each way with the batch sizes that no bound rules out, the most promising ways first."""
         promises = []
         for way in ways:
             on = self._group(way)
             least = self._least(way, 1, way.most, on)
-            # the best of both first, so that the front is near its end before most are asked
+            # the best products of both first, so that the front is nearly complete early
             promises.append((least.itl_s * least.cost, least, way, on))
         promises.sort(key=lambda one: one[0])
         for _, least, way, on in promises:
             yield way, self._exactly(way, on) if self._may(least) else ()
 
     def _exactly(self, way: Way, on: Group) -> Iterator[int]:
-        """By the bound of the group, which many layouts share, then by the layout's own."""
+        """Yield the batch sizes that pass the bound of the group, and then that of the layout itself."""
         own = None
         for B in self._alive(way, self._sizes(way), on):
             if own is None:
@@ -110,19 +111,19 @@ class Judge:
                 yield B
 
     def _alive(self, way: Way, batches: list[int], on: Group) -> Iterator[int]:
-        """Halved until single batches are left."""
+        """Yield the batch sizes that the bound does not rule out, by bisection."""
         if not batches or not self._may(self._least(way, batches[0], batches[-1], on)):
             return
         if len(batches) == 1:
             yield batches[0]
             return
-        # bounds grow with the batch one way only, so that a half may be ruled out whole
+        # bounds are monotone in the batch, so a whole half may be ruled out at once
         half = len(batches) // 2
         yield from self._alive(way, batches[:half], on)
         yield from self._alive(way, batches[half:], on)
 
     def _least(self, way: Way, fewest: int, most: int, on: Group) -> Least:
-        """Of a range of batches: none is faster than its fewest sequences, none cheaper than its most."""
+        """Return the bounds of a range: the smallest batch is the fastest, and the largest the cheapest."""
         pp, policy = way.layout.pp, way.policy
         first = on.least(fewest, pp, policy)
         cheapest = first.cost if fewest == most else on.least(most, pp, policy).cost
@@ -130,7 +131,7 @@ class Judge:
         return Least(first.itl_s, way.price * cheapest, late)
 
     def _may(self, least: Least) -> bool:
-        """Whether one may be on the front; or where it is late, be the least late."""
+        """Return whether an option may be on the front, or be the nearest miss of the targets."""
         return least.late < self._near if least.late > 1 else not self._beaten(least.itl_s, least.cost)
 
     def _beaten(self, itl_s: float, cost: float) -> bool:
@@ -138,8 +139,8 @@ class Judge:
         return at > 0 and self._front[at - 1][1] < cost
 
     def _group(self, way: Way) -> Group:
-        """What bounds all layouts of a tensor group, however they split the cache and the layers."""
-        key = id(way.machine), uncached(way.layout)  # a machine takes longer to hash than to bound
+        """Return the bound of all layouts of a TP group, for any sharding of cache and layers."""
+        key = id(way.machine), uncached(way.layout)  # hashing a machine takes longer than computing a bound
         if key not in self._groups:
             plain = replace(way.layout, pp=1, kv_batch=1, kv_sequence=1)
             bound = self._bound(way.machine, plain, any_cache=True)

@@ -1,4 +1,4 @@
-"""What a search for a training plan found: the best plans, why the first beats the second, what was rejected.
+"""The result of a search for a training plan: the best plans, and what was rejected and why.
 
 Chapter: Training Llama 3.
 """
@@ -31,16 +31,16 @@ class SpreadObjective(Protocol):
     """An objective that multiplies the step time by a factor of at least 1, the same for all of a spread."""
 
     def __call__(self, step: TrainingStep) -> float:
-        """Seconds: never less than those of the step."""
+        """Return seconds that are never less than those of the step."""
         ...
 
     def least_factor(self, *, tp: int, cp: int, pp: int, microbatch: int, ep: int | None = None) -> float:
-        """The least factor of all plans with these degrees, so that a search can prune by it."""
+        """Return the smallest factor of all plans with these degrees, so that a search can prune by it."""
         ...
 
 
 class Point(NamedTuple):
-    """One plan that was timed: what it is ranked by, its step, and a chip's memory."""
+    """One plan that was timed: its objective and step time in seconds, and its memory per chip."""
 
     objective_s: float
     step_s: float
@@ -49,7 +49,7 @@ class Point(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """A plan with its step, and what it is ranked by."""
+    """A plan with its step and its objective in seconds."""
 
     plan: Plan
     step: TrainingStep
@@ -61,12 +61,13 @@ class Ranked(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking(Result):
-    """The best legal plans for a model on a machine, and the rejected by reason.
+    """The best legal plans for a model on a machine, and the number of rejections by reason.
 
-    A spread is a mesh, a microbatch and a schedule; plans are spreads with a kind of ZeRO and a
-    rematerialization. `points` are the plans that were timed. Of `pruned` legal spreads none was: a lower
-    bound of their step is above the best. `best` leaves out plans that use more of ZeRO and of remat than a
-    better one of the same spread. A search that was `stopped` has seen a part of all.
+    A spread is a mesh, a microbatch and a schedule; a plan is a spread with a ZeRO stage and a
+    rematerialization policy. `points` are the plans that were timed. `pruned` counts the legal spreads whose
+    lower bound is above the best plans, so that none of their plans was timed. `best` leaves out a plan if a
+    better one of the same spread has a lower ZeRO stage and recomputes less. A search that was `stopped` has
+    seen only a part.
     """
 
     model: Transformer
@@ -90,12 +91,12 @@ class Ranking(Result):
 
     @property
     def judged(self) -> int:
-        """How many plans were timed."""
+        """The number of plans that were timed."""
         return len(self.points)
 
     @property
     def winner(self) -> Ranked:
-        """The best; a ValueError that tells the nearest misses where there is none."""
+        """The best plan; raises a ValueError with the nearest misses if there is none."""
         if not self.best:
             raise ValueError(str(self))
         return self.best[0]
@@ -103,7 +104,7 @@ class Ranking(Result):
     @property
     def runner_up(self) -> Ranked:
         """Return the best plan with another TP degree or number of stages, or else the second plan."""
-        _ = self.winner  # where there is none, it says why
+        _ = self.winner  # raises the reasons if there is none
         if self.next_mesh:
             return self.next_mesh
         if len(self.best) < 2:
@@ -114,7 +115,7 @@ class Ranking(Result):
 
     @property
     def why(self) -> Comparison:
-        """Why the winner wins over the runner-up, term by term."""
+        """The comparison of the winner with the runner-up, term by term."""
         return Comparison(self.winner.step, self.runner_up.step)
 
     @property
@@ -149,21 +150,21 @@ class Ranking(Result):
 
 
 class Shortlist:
-    """The best plans so far: `keep` of them, and the best of each pair of TP degree and stages.
+    """The best plans so far: `keep` of them, and the best for each pair of TP degree and stages.
 
-    Given the `remats` from the one that recomputes least, a plan is left out where another of its spread, as
-    good, uses no more of ZeRO and of remat.
+    `remats` are the policies, starting with the one that recomputes least. Given these, a plan is left out if
+    a plan of the same spread is as good with at most its ZeRO stage and recomputation.
     """
 
     def __init__(self, keep: int, remats: tuple[str, ...] | None) -> None:
         self.keep, self._remats = keep, remats
         self.meshes: set[tuple[int, int]] = set()  # pairs of TP degree and stages for which a plan is legal
-        self.limit_s = inf  # what is above cannot be listed, nor be the best of the second pair
+        self.limit_s = inf  # plans above it can neither be listed nor be the best of the second pair
         self._listed: list[Ranked] = []
         self._best: dict[tuple[int, int], Ranked] = {}
 
     def add(self, one: Ranked) -> None:
-        """Take in a plan."""
+        """Add a plan."""
         if one.objective_s > self.limit_s:
             return
         mesh = one.plan.tp, one.plan.pp
@@ -178,7 +179,7 @@ class Shortlist:
 
     @property
     def best(self) -> tuple[Ranked, ...]:
-        """The best first, in an order that rounding cannot change."""
+        """The best plans, best first, in an order that rounding cannot change."""
         found: list[Ranked] = []
         for one in sorted(self._listed, key=order):
             if not any(self._does_more(one.plan, other.plan) for other in found):
@@ -189,22 +190,22 @@ class Shortlist:
 
     @property
     def next_mesh(self) -> Ranked | None:
-        """The best of those with another TP degree or other stages than the winner."""
+        """The best plan whose TP degree or number of stages differs from the winner's, if any."""
         found = sorted(self._best.values(), key=order)
         return found[1] if len(found) > 1 else None
 
     def _does_more(self, one: Plan, other: Plan) -> bool:
-        """Whether plans of one spread differ in ZeRO and remat alone, and `one` uses no less of each."""
+        """Return whether `one` differs from `other` only by a higher ZeRO stage or more recomputation."""
         if self._remats is None or one.zero < other.zero or _SPREAD(one) != _SPREAD(other):
             return False
         return self._remats.index(one.remat) >= self._remats.index(other.remat)
 
 
 def order(one: Ranked) -> tuple[Any, ...]:
-    """By objective to ten digits; of equals, fewer stages, then context, tensor, ZeRO, less remat, ..."""
+    """Return a sort key: the objective to ten digits, then fewer stages, lower CP, TP, ZeRO, less remat."""
     plan = one.plan
     again = LADDER.index(plan.remat) if plan.remat in LADDER else len(LADDER)
-    first = plan.pp, plan.cp, plan.tp, plan.zero, again  # of equals the simplest: what is easiest to run
+    first = plan.pp, plan.cp, plan.tp, plan.zero, again  # of equal plans, the one that is simplest to run
     fields = (getattr(plan, name) for name in _ORDER)
     rest = [(isinstance(f, str), f if isinstance(f, int) else 0, str(f)) for f in fields]
     return (float(f"{one.objective_s:.9e}"), *first, rest)  # comparable, whatever the types

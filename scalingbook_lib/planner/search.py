@@ -49,11 +49,11 @@ def plans(
 ) -> Ranking:
     """The best `keep` legal plans for `batch` sequences of T tokens on `pods` such machines.
 
-    `fixed`: fields of `training.Plan` with the one value they may have, `fixed=dict(tp=8, remat="full")`;
-    `tried`: the candidates for a field, else those of `space.CANDIDATES`, and all divisors for the degrees of
-    the mesh. Plans leave the share `headroom` of a chip's HBM free. `objective` ranks a step, in seconds that
-    are never less than the step's. With `every`, all legal plans are timed, else those that no lower bound
-    rules out. `watch` is told how many spreads are
+    `fixed` gives fields of `training.Plan` their only value, as in `fixed=dict(tp=8, remat="full")`. `tried`
+    gives the values to try for a field; by default they are those of `space.CANDIDATES`, and all divisors for
+    the degrees of the mesh. Plans leave the share `headroom` of a chip's HBM free. `objective` ranks a step,
+    in seconds that are never less than the step's. With `every`, all legal plans are timed, and otherwise
+    only those that no lower bound rules out. `watch` is told how many spreads are
     found, then how many plans are timed, and says whether to end with the best so far.
     """
     asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, candidates=tried or {})
@@ -86,7 +86,7 @@ type Experts = tuple[int, int | None]  # ep and expert_tp
 
 
 class Search:
-    """What was found so far, and the branches that may hold better plans."""
+    """The state of a search: the best plans so far, and the branches that may contain better ones."""
 
     def __init__(
         self, asked: Space, case: TrainingCase, objective: Objective, *, keep: int, every: bool
@@ -107,7 +107,7 @@ class Search:
         self._pushed = count()
 
     def run(self, watch: Watch) -> bool:
-        """Find the groups, then visit what may be among the best; whether `watch` ended it."""
+        """Find the groups and visit the promising ones; return whether `watch` ended the search."""
         stopped = self._find(watch)
         while self._queue:
             bound_s, _, visit = heappop(self._queue)
@@ -119,7 +119,7 @@ class Search:
         return stopped
 
     def _find(self, watch: Watch) -> bool:
-        """Queue every group with a legal plan; whether `watch` ended it."""
+        """Queue every group with a legal plan; return whether `watch` ended the search."""
         then = self._visit_tensor if self.space.model.experts else self._visit_group
         for _, groups in groupby(self.space.groups(), key=lambda g: g.mesh):
             for g, fsdp in self.feasible.degrees(list(groups)):
@@ -135,7 +135,7 @@ class Search:
         heappush(self._queue, (bound_s, next(self._pushed), visit))
 
     def _factor(self, g: Group, ep: int | None = None) -> float:
-        """What the objective multiplies the step of any plan of a group by, at least; `ep`, where known."""
+        """Return the smallest factor of the objective over the step time, for all plans of a group."""
         if self._by_spread is None:
             return 1.0
         shape = g.mesh
@@ -144,16 +144,16 @@ class Search:
         )
 
     def _least_s(self, bound: Callable[[Space, TrainingCase, Group, str], float], g: Group) -> float:
-        """The bound of all remats of a group."""
+        """Return the lower bound of a group under all rematerialization policies."""
         least_s = min(bound(self.space, self.case, g, self.remats[r]) for r in self._least)
         return least_s * self._factor(g)
 
     def _visit_tensor(self, g: Group, fsdp: list[int]) -> None:
-        """With experts, a bound of the group that is closer."""
+        """Queue a group with experts under a tighter bound."""
         self._push(self._least_s(step_bounds.tensor_s, g), partial(self._visit_group, g, fsdp))
 
     def _visit_group(self, g: Group, fsdp: list[int]) -> None:
-        """One branch for each way to spread experts; without experts, one."""
+        """Queue one branch for each placement of experts; without experts, a single one."""
         placed: dict[Experts, list[int]] = {}
         for degree in fsdp:
             for one in self.feasible.sharings(g, degree):
@@ -166,7 +166,7 @@ class Search:
             self._push(bound_s, partial(self._visit_experts, g, found, experts))
 
     def _visit_experts(self, g: Group, fsdp: list[int], experts: Experts) -> None:
-        """A branch for each remat of which one recomputes least."""
+        """Queue a branch for each policy that recomputes the least."""
         for r in self._least:
             self._push_remat(g, fsdp, experts, r)
 
@@ -175,13 +175,13 @@ class Search:
         self._push(bound_s, partial(self._visit_plans, g, fsdp, experts, r))
 
     def _exposed_s(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> float:
-        """The bound of one place of experts with one remat, at the FSDP degree that shares most."""
+        """Return the bound of one placement of experts and one policy, at the largest FSDP degree."""
         sharing = _sharing(g, fsdp[-1], experts)
         least_s = step_bounds.exposed_s(self.space, self.case, g, sharing, self.remats[r])
         return least_s * self._factor(g, experts[0])
 
     def _visit_plans(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> None:
-        """Evaluate the plans of one remat and one place of experts, as far as they fit and are of use."""
+        """Evaluate the plans of one policy and one placement of experts that fit and may be better."""
         if self.monotone and r + 1 < len(self.remats):  # the next remat takes longer
             self._push_remat(g, fsdp, experts, r + 1)
         for zero in self.space.candidates["zero"]:
@@ -200,10 +200,11 @@ class Search:
                     break  # fewer that share hold no less
 
     def _useless(self, known: list[tuple[int, int, float]], zero: int, r: int) -> bool:
-        """Whether a plan with no more of ZeRO and of remat is known that is no slower, and that is enough.
+        """Return whether a known plan with at most this ZeRO stage and recomputation rules this one out.
 
-        The step of that plan bounds this one's. For an objective that treats all plans of a spread alike,
-        this one is not better; for any other, it is not where the bound is above the limit.
+        The step of the known plan is a lower bound of this one's. If the objective has the same factor for
+        all plans of a spread, this plan cannot be better; otherwise it cannot if the bound is above the
+        limit.
         """
         if self.every or not self.monotone:
             return False

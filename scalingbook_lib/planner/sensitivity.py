@@ -1,4 +1,4 @@
-"""What if links, memory or arithmetic were twice as fast? The best plan is searched again.
+"""The best plan on a machine with faster links, memory or compute, found by another search.
 
 Chapter: Training Llama 3.
 """
@@ -23,7 +23,7 @@ _RATES = {
 
 @dataclass(frozen=True, slots=True)
 class Change(Result):
-    """One thing `factor` times as fast (or large): the same plan's step, and the best plan then."""
+    """One component `factor` times as fast (or large): the step of the same plan, and the new best plan."""
 
     what: str
     factor: float
@@ -33,7 +33,7 @@ class Change(Result):
 
     @property
     def gain(self) -> float:
-        """How many times as fast the step becomes, with whatever plan is best then."""
+        """The speedup of the step with the new best plan."""
         return self.before_s / self.then.step.total_s
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Change(Result):
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity(Result):
-    """A ranking, and what each change would make of its best plan; the one that helps most comes first."""
+    """A ranking, and the effect of each change on its best plan; the most helpful change comes first."""
 
     ranking: Ranking
     changes: tuple[Change, ...]
@@ -65,13 +65,13 @@ class Sensitivity(Result):
 
 
 def sensitivity(ranking: Ranking, *, factor: float = 2.0, what: tuple[str, ...] = WHAT) -> Sensitivity:
-    """Search again with each of `what` that the machine has `factor` times as fast, or HBM as large."""
+    """Search again for each component in `what`, made `factor` times as fast (or HBM as large)."""
     changes = [_change(ranking, name, factor) for name in what if _has(ranking, name)]
     return Sensitivity(ranking, tuple(sorted(changes, key=lambda c: (-c.gain, c.what))))
 
 
 def faster(machine: Machine, what: str, factor: float) -> Machine:
-    """The same machine with one of its rates (or its HBM) `factor` times what it is."""
+    """Return the machine with one of its rates (or its HBM capacity) multiplied by `factor`."""
     if not factor > 0:
         raise ValueError(f"factor={factor}: write a positive number, as 2 for twice as fast")
     if what not in WHAT:
@@ -85,7 +85,7 @@ def faster(machine: Machine, what: str, factor: float) -> Machine:
 
 
 def _scaled(chip: Chip, what: str, factor: float) -> Chip:
-    """`what` that the chip has a figure for; compute is every rate of the matrix and vector units."""
+    """Return the chip with its known rates of `what` scaled; "compute" is all matrix and vector rates."""
     math = [name for name in chip.figures() if name.endswith(("flops_per_s", "ops_per_s"))]
     names = math if what == "compute" else _RATES[what]
     more = {name: n * factor for name in names if (n := getattr(chip, name)) and isinstance(n, float | int)}
@@ -104,10 +104,10 @@ def _change(ranking: Ranking, what: str, factor: float) -> Change:
 
 
 def _has(ranking: Ranking, what: str) -> bool:
-    """Whether there is such a thing, and the machine has a figure for it."""
+    """Return whether the machine has that component, with a known rate."""
     if what != "network":
         return True
     machine = ranking.machine
-    # a torus meets the network between pods alone
+    # a torus uses the network only between pods
     outside = ranking.pods > 1 if isinstance(machine, Slice) else machine.nodes > 1
     return outside and machine.chip.dcn_bytes_per_s is not None

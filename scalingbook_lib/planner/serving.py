@@ -1,8 +1,8 @@
-"""How should a model be served: on which chips, spread how, how many sequences at once?
+"""A search for the best ways to serve a model: which machine, which layout, which batch size.
 
-Of every layout that a machine allows, with batches from one sequence to all that fit, those are judged that
-no bound rules out, at the steady state of `inference.serve`; latency and cost pull apart, so the answer is a
-front. Chapter: Serving Llama 3.
+All layouts that a machine allows are considered, with batches from one sequence to all that fit. Those that
+no bound rules out are evaluated at the steady state of `inference.serve`. Lower latency costs more, so the
+result is a Pareto front. Chapter: Serving Llama 3.
 """
 
 from collections.abc import Iterable, Iterator
@@ -89,7 +89,7 @@ def _searched(
 
 
 def _until(watch: Watch, ways: Iterable[Way]) -> Iterator[Way]:
-    """Those that are found before `watch` wants an end, one at the least."""
+    """Yield the ways that are found before `watch` ends the search, but at least one."""
     for found, way in enumerate(ways, start=1):
         yield way
         if watch(found, 0):
@@ -100,7 +100,7 @@ def _in_time(judge: Judge, ways: int) -> list[Option]:
     """Return the options that meet the targets; count those that are too slow, and keep the nearest."""
     over = [(judge.late(o.itl_s, o.ttft_s), o) for o in judge.options]
     late, in_time = [one for one in over if one[0] > 1], [o for factor, o in over if factor <= 1]
-    if late:  # where none is in time, what was not judged is later than one that was
+    if late:  # if none meets the targets, those that were not evaluated miss them by more
         nearest = min(late, key=lambda one: one[0])[1]
         some = in_time and len(over) < ways
         kind, count = ("latency, of those judged", len(late)) if some else ("latency", ways - len(in_time))
@@ -109,11 +109,11 @@ def _in_time(judge: Judge, ways: int) -> list[Option]:
 
 
 def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, list[float]]:
-    """Of a chip-hour, one for each machine."""
+    """Return the unit of costs, and the price of a chip-hour for each machine."""
     found = [price_of(m.chip, given).usd_per_hour for m in machines]
     if all(p is not None for p in found):
         return USD, [p for p in found if p is not None]
-    # chip-hours of one chip can be compared with each other, those of two cannot
+    # chip-hours of different chips cannot be compared without prices
     if len({m.chip for m in machines}) > 1:
         bare = sorted({m.chip.name for m, p in zip(machines, found, strict=True) if p is None})
         raise ValueError(

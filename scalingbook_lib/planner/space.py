@@ -1,4 +1,4 @@
-"""The candidates of a search for a training plan, group by group, and why the others do not divide.
+"""The candidates of a search for a training plan by group, and the reasons why others do not divide.
 
 A spread is a mesh (tp, cp, fsdp, pp, dp), a microbatch and a schedule; ZeRO and rematerialization are varied
 within it. Degrees are divisors of the number of chips. Chapter: Training Llama 3.
@@ -33,7 +33,7 @@ LADDER = ("none", "selective", "full")  # of remat: each recomputes what the one
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What a search is asked: what is given, the candidates for each field, and the plan's other fields."""
+    """The question of a search: model, machine and batch, candidates per field, and fixed fields."""
 
     model: Transformer
     machine: Machine
@@ -46,11 +46,11 @@ class Space:
     _splits: dict[int, list[int]] = field(default_factory=dict)
 
     def plan(self, **fields: Any) -> Plan:
-        """A plan of this space; what is not named is as `fixed` says, or the plan's own default."""
+        """Return a plan of this space; other fields are as `fixed` says, or have the plan's default."""
         return Plan(**{**self.plan_defaults, "dcn": self.pods, **fields})
 
     def schedules(self, pp: int) -> tuple[tuple[str, int], ...]:
-        """Schedules and their chunks; one stage has none to choose from."""
+        """Return the schedules with their numbers of chunks; a single stage has only one."""
         if pp == 1:
             return (("1f1b", 1),)
         kinds = self.candidates["schedule"]
@@ -59,7 +59,7 @@ class Space:
         )
 
     def splits(self, data_ranks: int) -> list[int]:
-        """The FSDP degrees of so many data ranks, ascending; dp is what is left."""
+        """Return the FSDP degrees for so many data ranks, ascending; dp is the quotient."""
         if data_ranks not in self._splits:
             copies = degrees(self.candidates, "dp", data_ranks)
             found = degrees(self.candidates, "fsdp", data_ranks)
@@ -67,9 +67,9 @@ class Space:
         return self._splits[data_ranks]
 
     def zeros(self, shared: int) -> tuple[tuple[int, ...], str]:
-        """The kinds of ZeRO by which so many chips can share weights; else why there is none."""
+        """Return the ZeRO stages for so many chips that share weights, or the reason why there is none."""
         kinds = self.candidates["zero"]
-        # one chip shares with no other: all kinds of ZeRO are the same plan, and one stands for them
+        # on a single chip, all ZeRO stages are the same plan, so one represents them
         if shared == 1:
             return kinds[:1], ""
         if not isinstance(self.machine, Slice) or self.model.D % shared == 0:
@@ -79,9 +79,9 @@ class Space:
         return ((0,), "") if 0 in kinds or not why else ((), why[0])
 
     def sharings(self, shape: MeshShape, fsdp: int) -> list[Sharing]:
-        """How experts can be spread over the chips of a stage; one way without experts, none if none divides.
+        """Return the placements of experts on the chips of a stage, fewest parameters per chip first.
 
-        Those that put fewest parameters on a chip come first.
+        Without experts there is a single one; if no degree divides, there is none.
         """
         if not self.model.experts:
             return [Sharing(fsdp, shape.data_ranks // fsdp)]
@@ -89,8 +89,8 @@ class Space:
         return sorted(found, key=lambda one: -one.ep * (1 if one.expert_tp == 1 else shape.tp))
 
     def _experts(self, shape: MeshShape, fsdp: int) -> Iterator[tuple[int, int | None]]:
-        """Degrees of ep, with expert_tp, that divide the chips which would hold the same experts."""
-        # without tensor parallelism, expert_tp says nothing
+        """Yield the pairs of ep and expert_tp that divide the chips of a stage."""
+        # without tensor parallelism, expert_tp has no effect
         kinds = self.candidates.get("expert_tp", (None, 1))
         for expert_tp in kinds if shape.tp > 1 else kinds[:1]:
             stage = (shape.tp if expert_tp == 1 else 1) * shape.cp * fsdp
@@ -98,13 +98,13 @@ class Space:
 
     @property
     def expert_degrees(self) -> tuple[int, ...]:
-        """The candidates for ep: whole experts on each chip."""
+        """Return the candidates for ep, which leave whole experts on each chip."""
         return self.candidates.get("ep", divisors(self.model.experts.E if self.model.experts else 1))
 
     def groups(self) -> Iterator[Group]:
-        """All groups that divide; what does not is counted in `rejections`."""
+        """Yield all groups that divide; the others are counted in `rejections`."""
         chips = self.machine.chips
-        # what is wrong with the plainest plan is wrong with all
+        # what rules out the simplest plan rules out all
         why = reasons(self.model, self.plan(dp=chips, zero=0), self.T, self.machine)
         if why:
             self.rejections.refuse("model", self._all(), why[0])
@@ -133,16 +133,16 @@ class Space:
         )
 
     def _under(self, below: int, pp: int) -> int:
-        """How many spreads a refused mesh of tp and cp would have had with these stages."""
+        """Return the number of spreads that a rejected mesh of tp and cp would have with these stages."""
         return len(self.splits(below // pp)) * len(self.schedules(pp)) * len(self.candidates["microbatch"])
 
     def _uneven(self, tp: int, cp: int = 1) -> str:
-        """Why heads, widths or tokens do not divide; '' where they do."""
+        """Return why heads, widths or tokens do not divide; '' if they do."""
         plan = self.plan(tp=tp, cp=cp, dp=self.machine.chips // (tp * cp), zero=0, expert_tp=1)
         return next(iter(reasons(self.model, plan, self.T, self.machine)), "")
 
     def _stages(self, tp: int, cp: int, pp: int, data_ranks: int) -> Iterator[Group]:
-        """Layers for the stages, and sequences for the data ranks."""
+        """Yield the groups whose layers divide over stages, and whose sequences divide over data ranks."""
         count = len(self.splits(data_ranks))
         for schedule, chunks in self.schedules(pp) if count else ():
             shape = MeshShape(pp, cp, tp, data_ranks, schedule=schedule, chunks=chunks)
@@ -162,7 +162,7 @@ class Space:
                     self.rejections.closest(kind, self._why(kind, plan), plan, distance)
 
     def _why(self, kind: str, plan: Plan) -> str:
-        """In words: layers that are too few, sequences that do not divide, or what the schedule says."""
+        """Return the message for a rejection of a number of stages, a batch or a schedule."""
         if kind == "stages":
             dp = self.machine.chips // plan.pp
             alone = self.plan(pp=plan.pp, chunks=plan.chunks, schedule=plan.schedule, dp=dp, zero=0)
@@ -183,7 +183,10 @@ def space(
     fixed: dict[str, Any],
     candidates: dict[str, tuple[Any, ...]],
 ) -> Space:
-    """The space of a question. A fixed field has one candidate; names that no plan has are refused."""
+    """Return the space of a question, where a fixed field has one candidate.
+
+    Raises a ValueError for names that are not fields of a plan.
+    """
     unknown = [n for n in (*fixed, *candidates) if n not in PLAN_FIELDS]
     if unknown:
         raise PlanError(f"a plan has no {unknown[0]!r}; it has {', '.join(PLAN_FIELDS)}")
@@ -205,13 +208,13 @@ def space(
 
 
 def is_monotone(asked: Space) -> bool:
-    """Whether no plan of a spread is faster than one with less of ZeRO (1 to 3) and of LADDER."""
+    """Return whether a higher ZeRO stage (1 to 3) or more recomputation never makes a plan faster."""
     return 0 not in asked.candidates["zero"] and set(asked.candidates["remat"]) <= set(LADDER)
 
 
-@lru_cache(maxsize=1 << 14)  # a search asks 4,100 times for 230 answers
+@lru_cache(maxsize=1 << 14)  # a search needs 230 different results 4,100 times
 def scheduled(schedule: str, pp: int, M: int, chunks: int) -> str:
-    """'' where a schedule takes so many microbatches, else why not."""
+    """Return why a schedule does not work with M microbatches; '' if it does."""
     try:
         pipelines.bubble(schedule, pp, M, chunks)
     except pipelines.PipelineError as refused:

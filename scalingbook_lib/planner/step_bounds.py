@@ -1,7 +1,7 @@
 """Lower bounds of a training step, for a search that prunes.
 
-Each is `training`'s own step of a plan with less in it than the plans that it bounds, so that it holds for
-any objective that is not below the step time. Chapter: Training Llama 3.
+Each is the step time, as `training` computes it, of a plan with some terms left out, so it is also a bound
+for any objective that is never below the step time. Chapter: Training Llama 3.
 """
 
 from dataclasses import replace
@@ -17,22 +17,22 @@ DENSE_AXES, FIXED_AXES = ("Y", "C"), ("Y", "C", "Z")
 
 
 def compute_s(space: Space, case: TrainingCase, g: Group, remat: str) -> float:
-    """The step of any plan of a group, at least: nothing is communicated, all data ranks share the update.
+    """Return a lower bound for all plans of a group: no communication, and a fully sharded optimizer step.
 
-    Experts are where they put the fewest parameters on a chip, so that reading them takes least; nothing else
-    that depends on their place is counted.
+    Experts have the placement with the fewest parameters per chip, so that reading them takes least time.
+    Nothing else that depends on their placement is counted.
     """
     case = anywhere(case)
     return _step_s(space, case, g, space.sharings(g.mesh, g.mesh.data_ranks)[0], remat, axes=())
 
 
 def tensor_s(space: Space, case: TrainingCase, g: Group, remat: str) -> float:
-    """The same with the collectives of tensor and context parallelism, however experts are split."""
+    """Return the same bound with the collectives of TP and CP, for any sharding of experts."""
     case = anywhere(case)
     placed = {one.expert_tp: one for one in reversed(space.sharings(g.mesh, g.mesh.data_ranks))}
     try:
         return min(_step_s(space, case, g, one, remat, axes=DENSE_AXES) for one in placed.values())
-    except ClusterError:  # the plan with least in it has a mesh that the machine does not have
+    except ClusterError:  # the machine does not have the mesh of the bounding plan
         return compute_s(space, case, g, remat)
 
 
@@ -42,12 +42,12 @@ def _anywhere(efficiency: TrainingEfficiency) -> TrainingEfficiency:
 
 
 def anywhere(case: TrainingCase) -> TrainingCase:
-    """The same case without what depends on where experts are."""
+    """Return the case without losses that depend on where experts are."""
     return replace(case, efficiency=_anywhere(case.efficiency)) if case.model.experts else case
 
 
 def exposed_s(space: Space, case: TrainingCase, g: Group, sharing: Sharing, remat: str) -> float:
-    """The same for one place of experts, with all collectives that do not depend on how data ranks share."""
+    """Return the same bound for one placement of experts, with all collectives that ZeRO does not change."""
     return _step_s(space, case, g, sharing, remat, axes=FIXED_AXES)
 
 
@@ -62,13 +62,13 @@ def _step_s(
 
 
 def kept_bytes(held: TrainingMemory) -> float:
-    """What plans with other remats hold, at least, given the one that keeps least: no layer at work."""
+    """Return a lower bound of the memory under other policies: without the recomputed layer."""
     return held.total - held.recomputed_layer
 
 
 def state_bytes(held: TrainingMemory) -> float:
-    """What any plan of a spread holds, at least, given one with most of ZeRO, of that remat.
+    """Return a lower bound of the memory of a spread, given its plan with the highest ZeRO stage.
 
-    Less of ZeRO may gather and buffer less, but keeps no less of the state.
+    A lower stage may gather and buffer less, but it holds at least as much training state.
     """
     return kept_bytes(held) - held.gathered_weights - held.buffers

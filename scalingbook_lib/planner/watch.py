@@ -1,10 +1,10 @@
-"""Who follows a search, and may end it before all is judged?"""
+"""Callbacks that follow a search and may end it early."""
 
 from collections.abc import Callable
 
-type Watch = Callable[[int, int], bool]  # how much of how much is done (of 0: nobody knows); whether to end
+type Watch = Callable[[int, int], bool]  # (done, total or 0 if unknown) -> whether to end the search
 
 
 def unwatched(_done: int, _of: int) -> bool:
-    """To the end."""
+    """Return False, so that the search runs to its end."""
     return False

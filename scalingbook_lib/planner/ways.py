@@ -1,4 +1,4 @@
-"""Which ways to serve are there? Every layout that a machine allows, and how many sequences fit.
+"""All ways to serve: every layout that a machine allows, and how many sequences fit.
 
 Chapter: Serving Llama 3.
 """
@@ -20,11 +20,11 @@ WAYS = ("tp", "cp", "pp", "rows", "ep", "attention_dp", "kv_batch", "kv_sequence
 
 
 class Way(NamedTuple):
-    """One layout under one policy, with any batch up to the most that fit."""
+    """One layout under one scheduling policy, with any batch up to the largest that fits."""
 
     place: int  # in the order in which they are found
     machine: Machine
-    price: float  # of a chip-hour
+    price: float  # per chip-hour
     layout: Layout
     policy: str
     most: int
@@ -32,7 +32,7 @@ class Way(NamedTuple):
 
 @dataclass(kw_only=True, slots=True)
 class Ways:
-    """All of them for one question; `layouts` and `rejections` count while they are found."""
+    """All ways for one question; `layouts` and `rejections` are counted while they are found."""
 
     model: Transformer
     P: int
@@ -59,7 +59,7 @@ class Ways:
         return lengths | {"chunk": self.chunk, "drafting": self.drafting}
 
     def on(self, machine: Machine, price: float) -> Iterator[Way]:
-        """Those of this machine that fit."""
+        """Yield the ways on one machine that fit in memory."""
         constant = {name: value for name, value in self.fixed.items() if name not in WAYS}
         for ways in self._spreads(machine.chips):
             self.layouts += 1
@@ -79,7 +79,7 @@ class Ways:
         fit = room_for(s, machine, S=S, reserve=self.reserve)
         for policy in self.policies:
             most = fit
-            if policy == "chunked" and fit < self.chunk:  # more tokens than sequences pass at once
+            if policy == "chunked" and fit < self.chunk:  # a step has more tokens than sequences
                 most = room_for(s, machine, S=S, reserve=self.reserve, step_tokens=self.chunk)
             if most:
                 yield policy, most
@@ -89,7 +89,7 @@ class Ways:
                 self.rejections.closest("memory", f"{layout}: {held}", None, held.total)
 
     def _shape(self, layout: Layout) -> ServingShape:
-        """Found once for all layouts that differ in their stages and in their cache alone."""
+        """Return the shape; layouts that differ only in stages and cache sharding share the work."""
         group = uncached(layout)
         split = *group, layout.kv_heads
         if group not in self._shapes:
@@ -123,10 +123,10 @@ class Ways:
                     yield tp, cp, pp
 
     def _cache(self, group: int) -> Iterator[tuple[int, int]]:
-        """What heads cannot split goes to sequences or to tokens."""
+        """Yield the cache degrees over sequences and tokens, for the chips that heads do not use."""
         for heads in divisors(group):
             rest = group // heads  # chips beyond the heads
-            # one way or the other: mixtures are not tried
+            # one or the other; mixtures are not tried
             for both in dict.fromkeys(((rest, 1), (1, rest))):
                 fits = (
                     heads <= max(self.model.K, 1) or "kv_batch" in self.tried or "kv_sequence" in self.tried
@@ -137,18 +137,18 @@ class Ways:
 
 
 def uncached(layout: Layout) -> tuple[int, ...]:
-    """What a tensor group is, without how it splits its cache."""
+    """Return a key of a layout without its cache sharding and stages."""
     return layout.tp, layout.cp, layout.rows, layout.ep, layout.attention_dp
 
 
 def sizes(most: int) -> list[int]:
-    """1, 2, 3, 4, 6, 8, 12, 16, ... and the most."""
+    """Return the batch sizes 1, 2, 3, 4, 6, 8, 12, 16, ... up to and including `most`."""
     # steps of a third to a half
     found = {n for k in range(most.bit_length()) for n in (1 << k, 3 << k >> 1) if 0 < n <= most}
     return sorted(found | ({most} if most else set()))
 
 
 def how_many(most: int) -> int:
-    """As many as `sizes` has: powers of two, three times these, and the most where it is neither."""
+    """Return the number of batch sizes in `sizes(most)` without listing them."""
     odd = most >> ((most & -most).bit_length() - 1)
     return most.bit_length() + (most // 3).bit_length() + (odd not in (1, 3))

@@ -5,12 +5,13 @@ Chapter: Inference.
 
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from scalingbook_lib.serving.costs import Costs
 from scalingbook_lib.serving.paging import BlockPool
-from scalingbook_lib.serving.policies import PagedCache
+from scalingbook_lib.serving.policies import HostMemory, PagedCache
 from scalingbook_lib.serving.results import QueueSample
 from scalingbook_lib.serving.sequence import LiveSequence
 
@@ -26,6 +27,7 @@ class SimulationSetup:
     blocks: PagedCache | None
     prefix_cache: bool
     max_fused_steps: int
+    host: HostMemory | None = None
 
 
 @dataclass(slots=True)
@@ -51,7 +53,8 @@ class Frontend(ABC):
 
     def __init__(self, setup: SimulationSetup, blocks: PagedCache | None) -> None:
         self.backlog, self.blocks = setup.backlog, setup.blocks
-        self.pool = BlockPool(blocks, prefix_cache=setup.prefix_cache)
+        self.pool = BlockPool(blocks, prefix_cache=setup.prefix_cache, host=setup.host)
+        self.send_turn: Callable[[LiveSequence], None] = self.add_arrival  # a router may replace it
         self.pools = [self.pool]  # plus those of decode servers
         self.waiting: deque[LiveSequence] = deque()
         self.running: dict[int, LiveSequence] = {}  # sequences past the queue, by order of arrival
@@ -75,9 +78,12 @@ class Frontend(ABC):
         at_s = self.clock.now if time_s is None else time_s
         self.queue.append(QueueSample(at_s, len(self.waiting), len(self.running), used))
 
-    def send_next_request(self) -> None:
-        """Let a client whose request is done send its next one."""
-        if self.backlog:
+    def send_next_request(self, done: LiveSequence) -> None:
+        """Let the session or the client whose request is done send its next one."""
+        if done.next_turn:
+            done.next_turn.set_arrival(self.clock.now + done.tool_s)
+            self.send_turn(done.next_turn)
+        elif self.backlog:
             sequence = self.backlog.popleft()
             sequence.set_arrival(self.clock.now)
             self.add_arrival(sequence)
@@ -87,7 +93,7 @@ class Frontend(ABC):
         if self.blocks is None or self.blocks.needed_for(sequence.max_cached_tokens) <= self.blocks.count:
             return False
         sequence.outcome, sequence.end_s = "refused", sequence.request.arrival_s
-        self.send_next_request()
+        self.send_next_request(sequence)
         return True
 
     def start_next(self) -> LiveSequence | None:
@@ -120,4 +126,4 @@ class Frontend(ABC):
         """Record the final outcome of a sequence and let its client continue."""
         sequence.outcome, sequence.end_s, sequence.stage = outcome, self.clock.now, ""
         self.record_queue()
-        self.send_next_request()
+        self.send_next_request(sequence)

@@ -1,15 +1,15 @@
 """Paged KV-cache memory: block allocation, a prefix cache, and LRU eviction of idle prefixes.
 
 The cached prefix of a family is a chain of blocks. Sequences that use it pin its beginning; unpinned blocks
-stay cached until blocks run out, and are then evicted from the end of the least recently used family.
-Chapter: Inference.
+stay cached until blocks run out, and are then evicted from the end of the least recently used family. Host
+memory, if there is any, holds a copy of every prefix until its own blocks run out. Chapter: Inference.
 """
 
 import math
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 
-from scalingbook_lib.serving.policies import PagedCache
+from scalingbook_lib.serving.policies import HostMemory, PagedCache
 from scalingbook_lib.serving.sequence import LiveSequence
 
 
@@ -29,7 +29,9 @@ class CachedPrefix:
 class BlockPool:
     """The blocks of one server. Each is free, owned by a sequence, or in a chain; their total is constant."""
 
-    def __init__(self, blocks: PagedCache | None, *, prefix_cache: bool) -> None:
+    def __init__(
+        self, blocks: PagedCache | None, *, prefix_cache: bool, host: HostMemory | None = None
+    ) -> None:
         self.size = blocks.size if blocks else 16
         self.free: float = blocks.count if blocks else math.inf
         self.spare: float = int(blocks.spare * blocks.count) if blocks else 0
@@ -38,6 +40,9 @@ class BlockPool:
         self.chains: OrderedDict[int, CachedPrefix] = OrderedDict()  # least recently used first
         self.idle = 0  # unpinned blocks of chains
         self.evicted = 0
+        self.host = host
+        self.copies: OrderedDict[int, int] = OrderedDict()  # blocks in host memory, least recent first
+        self.copied = 0  # their total
 
     @property
     def available(self) -> float:
@@ -70,7 +75,8 @@ class BlockPool:
         own = -(-sequence.tokens // self.size) - hit
         self.take(own)
         sequence.own_blocks, sequence.shared_blocks = own, hit
-        sequence.filled = hit * self.size
+        sequence.loaded = self._copied_blocks(sequence, hit) * self.size
+        sequence.filled = hit * self.size + sequence.loaded
 
     def publish_prefix(self, sequence: LiveSequence, tokens: int) -> None:
         """Move its computed full prefix blocks to the prefix cache, where its family can use them."""
@@ -82,6 +88,7 @@ class BlockPool:
             self.extend(sequence.request.family, sequence.shared_blocks, blocks)
             sequence.own_blocks -= blocks - sequence.shared_blocks
             sequence.shared_blocks = blocks
+            self._copy(sequence.request.family, blocks)
 
     def release(self, sequence: LiveSequence) -> None:
         """Free the blocks of a sequence and unpin its prefix."""
@@ -118,6 +125,33 @@ class BlockPool:
         self.pin(family, blocks)
         if held:
             self.pin(family, held, -1)
+
+    def _copied_blocks(self, sequence: LiveSequence, hit: int) -> int:
+        """The blocks of a sequence beyond its first `hit` that only host memory has."""
+        request = sequence.request
+        if not self.host or request.family not in self.copies:
+            return 0
+        self.copies.move_to_end(request.family)
+        blocks = min(
+            self.copies[request.family], request.prefix // self.size, (sequence.tokens - 1) // self.size
+        )
+        return max(blocks - hit, 0)
+
+    def _copy(self, family: int, blocks: int) -> None:
+        """Copy a prefix to host memory, evicting the ends of the least recently used ones if it is full."""
+        if not self.host:
+            return
+        self.copied += max(blocks - self.copies.get(family, 0), 0)
+        self.copies[family] = max(blocks, self.copies.get(family, 0))
+        self.copies.move_to_end(family)
+        while self.copied > self.host.count:
+            oldest, held = next(iter(self.copies.items()))
+            gone = min(held, self.copied - self.host.count)
+            self.copied -= gone
+            if gone == held:
+                del self.copies[oldest]
+            else:
+                self.copies[oldest] = held - gone
 
     def _evict(self, blocks: int) -> None:
         """Free idle blocks, starting from the least recently used family."""

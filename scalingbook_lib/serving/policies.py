@@ -123,3 +123,27 @@ class PagedCache(Result):
 
     def __str__(self) -> str:
         return f"{count(self.count)} blocks of {count(self.size)} tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class HostMemory(Result):
+    """A second tier for cached prefixes: `count` blocks in host memory, loaded at `token_s` s per token.
+
+    Every cached prefix is also written to host memory, in the background, so it should have more blocks than
+    the cache of the chips. Loading overlaps with the prefill of the rest of the prompt, layer by layer.
+    """
+
+    count: int
+    token_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        _positive(count=self.count)
+        if not 0 <= self.token_s < float("inf"):
+            raise ServingError(f"token_s = {self.token_s}: write seconds per token, at least 0")
+
+    def load_s(self, tokens: int) -> float:
+        """The seconds that it takes to load so many tokens."""
+        return tokens * self.token_s
+
+    def __str__(self) -> str:
+        return f"{count(self.count)} blocks of host memory, {si(self.token_s, 's')} to load a token"

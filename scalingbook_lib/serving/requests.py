@@ -125,13 +125,14 @@ def poisson(
     for _ in range(requests):
         # An exponential gap by inverse transform sampling; 1 - u is in (0, 1], whose logarithm is finite.
         now -= math.log(1 - rng.random()) / rate_per_s
-        own, answer = _draw(prompt, rng), _draw(output, rng)
+        own, answer = draw_length(prompt, rng), draw_length(output, rng)
         family = 1 + int(rng.random() * families) if families else 0
         made.append(Request(now, prefix + own, answer, prefix, family, now + patience_s))
     return tuple(made)
 
 
-def _draw(length: Length, rng: Random) -> int:
+def draw_length(length: Length, rng: Random) -> int:
+    """A length in tokens: the number given, or one from the sampler given."""
     return length if isinstance(length, int) else length(rng)
 
 

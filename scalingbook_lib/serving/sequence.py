@@ -79,6 +79,7 @@ class Residency:
     end_s: float = math.nan
     from_step: int = 0  # decode steps from_step + 1 to to_step of `server` produce one token each
     to_step: int = 0
+    loaded: int = 0  # the tokens among `cached` that were loaded from host memory
 
     @property
     def tokens(self) -> int:
@@ -117,7 +118,10 @@ class LiveSequence:
     shared_blocks: int = 0  # blocks of its family's cached prefix
     reserved_blocks: int = 0  # blocks reserved on a decode server during the KV transfer
     offset: int = 0  # its length minus the decode steps of its server
+    loaded: int = 0  # tokens that its next prefill has to load from host memory first
     end_s: float = math.nan
+    next_turn: "LiveSequence | None" = None  # the request that its session sends after it
+    tool_s: float = 0.0  # seconds between its end and the next turn
     residency: Residency = field(init=False)  # set when its first prefill starts
     residencies: list[Residency] = field(default_factory=list)  # completed ones
 
@@ -144,7 +148,7 @@ class LiveSequence:
 
     def start_residency(self, now: float) -> None:
         """Start a prefill in a new residency; the tokens already in the cache are prefix-cache hits."""
-        self.residency = Residency(now, self.filled)
+        self.residency = Residency(now, self.filled, loaded=self.loaded)
 
     def end_residency(self, step: int, last_s: float, now: float) -> None:
         """Close the current residency after decode step number `step`, which ended at `last_s`."""

@@ -24,6 +24,7 @@ class Server(Frontend):
         self.clock = self.batch = Batch(setup.costs, self.pool, setup.max_fused_steps)
         self.batches = [self.batch]
         self.free_slots = list(range(slots))  # indices of free slots
+        self.horizon_s = math.inf  # decoding stops here, because another replica may send a turn
         self.padded = padded  # static batches keep finished rows until all are done
         self.padding_rows: list[LiveSequence] = []  # finished rows of the current static batch
         self.pending_cancellations: list[tuple[float, int, LiveSequence]] = []  # (time, index, sequence)
@@ -73,6 +74,7 @@ class Server(Frontend):
         while self.pending_cancellations and self.pending_cancellations[0][2].outcome:
             heappop(self.pending_cancellations)
         first = self.pending_cancellations[0][0] if self.pending_cancellations else math.inf
+        first = min(first, self.horizon_s)
         if stop_for_arrivals and self.free_slots and not self.waiting and self.next_arrival_s < first:
             return self.next_arrival_s
         return first
@@ -151,6 +153,10 @@ class Server(Frontend):
         """The time in seconds of a step that prefills `pieces` of prompts while `rows` sequences decode."""
         now, chunk = self.batch.now, sum([part for _, part in pieces])
         step_s = self.costs.step_s(rows, kv_tokens, chunk, mean_chunk_context(pieces, chunk), len(pieces))
+        if self.pool.host:  # layers are computed while the next ones are loaded
+            step_s = max(step_s, self.pool.host.load_s(sum([s.loaded for s, _ in pieces])))
+            for s, _ in pieces:
+                s.loaded = 0
         self.chunks.append(PrefillChunk(0, now, now + step_s, chunk))
         return step_s
 

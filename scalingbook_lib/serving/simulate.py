@@ -61,11 +61,20 @@ def simulate(
 
 def _build_result(setup: SimulationSetup, policy: Policy, sequences: list[LiveSequence]) -> ServingRun:
     """The result of running the policy, collected from the records of its servers."""
-    servers = _run_policy(setup, policy)
+    return recorded_run(_run_policy(setup, policy), setup, policy, sequences)
+
+
+def recorded_run(
+    servers: Server | DisaggregatedServers,
+    setup: SimulationSetup,
+    policy: Policy,
+    sequences: Sequence[LiveSequence],
+) -> ServingRun:
+    """What the servers recorded of these sequences."""
     return ServingRun(
         policy=policy,
         blocks=setup.blocks,
-        requests=tuple(_request_result(sequence) for sequence in sequences),
+        requests=tuple(request_result(sequence) for sequence in sequences),
         step_runs=tuple(batch.step_runs for batch in servers.batches),
         chunks=servers.chunks,
         queue=servers.queue,
@@ -88,25 +97,35 @@ def gc_paused() -> Iterator[None]:
 
 def _run_policy(setup: SimulationSetup, policy: Policy) -> Server | DisaggregatedServers:
     """The servers of a policy after all requests are done."""
+    if isinstance(policy, Disaggregated):
+        servers = DisaggregatedServers(setup, policy)
+        servers.run()
+        return servers
+    server, advance = start_server(setup, policy)
+    while server.has_work():
+        advance()
+    return server
+
+
+def start_server(setup: SimulationSetup, policy: Policy) -> tuple[Server, Callable[[], None]]:
+    """A server, and what advances it by one prefill or by some decode steps while it has work."""
     match policy:
-        case Disaggregated():
-            servers = DisaggregatedServers(setup, policy)
-            servers.run()
-            return servers
         case Static(batch=rows):
-            run_static(server := Server(setup, slots=rows, padded=True), rows)
+            server = Server(setup, slots=rows, padded=True)
+            return server, _static(server, rows)
         case Continuous(slots=slots, prompts=prompts):
-            run_continuous(server := Server(setup, slots=slots), prompts)
+            server = Server(setup, slots=slots)
+            return server, _continuous(server, prompts)
         case Chunked(slots=slots, budget=budget):
-            run_chunked(server := Server(setup, slots=slots), budget)
+            server = Server(setup, slots=slots)
+            return server, _chunked(server, budget)
         case _:
             raise ServingError(
                 f"{policy!r} is not a policy; write Static, Continuous, Chunked or Disaggregated"
             )
-    return server
 
 
-def _request_result(s: LiveSequence) -> RequestResult:
+def request_result(s: LiveSequence) -> RequestResult:
     """The outcome and latencies of one request, from its residencies."""
     told = [residency for residency in s.residencies if not math.isnan(residency.first_s)]
     return RequestResult(
@@ -121,43 +140,49 @@ def _request_result(s: LiveSequence) -> RequestResult:
     )
 
 
-def run_continuous(server: Server, prompts: int) -> None:
+def _continuous(server: Server, prompts: int) -> Callable[[], None]:
     """Prefill up to `prompts` admissible requests together; if there are none, decode."""
     # Prefill-prioritized, vLLM's old default: the lowest TTFT, at the expense of the ITL of running requests.
-    _run_whole_prompts(
+    return _whole_prompts(
         server, lambda: list(islice(iter(server.admit, None), prompts)), stop_for_arrivals=True
     )
 
 
-def run_static(server: Server, rows: int) -> None:
+def _static(server: Server, rows: int) -> Callable[[], None]:
     """Run one static batch to the end of its longest output, then the next."""
-    _run_whole_prompts(
+    return _whole_prompts(
         server, lambda: [] if server.running else _form_batch(server, rows), stop_for_arrivals=False
     )
 
 
-def _run_whole_prompts(
+def _whole_prompts(
     server: Server, select: Callable[[], list[LiveSequence]], *, stop_for_arrivals: bool
-) -> None:
+) -> Callable[[], None]:
     """Prefill the whole prompts that `select` admits together; if there are none, decode."""
-    while server.has_work():
+
+    def advance() -> None:
         if group := select():
             server.prefill(group)
         else:
             server.step(stop_for_arrivals)
 
+    return advance
 
-def run_chunked(server: Server, budget: int) -> None:
+
+def _chunked(server: Server, budget: int) -> Callable[[], None]:
     """Decode in every step and fill the rest of the token budget with prompt chunks, in order of arrival."""
     filling: list[LiveSequence] = []
-    while server.has_work():
-        filling = [s for s in filling if s.order in server.running and math.isnan(s.residency.first_s)]
+
+    def advance() -> None:
+        filling[:] = [s for s in filling if s.order in server.running and math.isnan(s.residency.first_s)]
         # Decodes first, then the rest of the budget: stall-free batching (Sarathi-Serve, arXiv 2403.02310).
         pieces = _fill_budget(server, filling, budget - server.batch.rows)
         if pieces:
             _mixed_step(server, pieces)
         else:
             server.step()
+
+    return advance
 
 
 def _fill_budget(server: Server, filling: list[LiveSequence], budget: int) -> list[tuple[LiveSequence, int]]:

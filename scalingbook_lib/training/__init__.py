@@ -1,9 +1,10 @@
-"""What does a training step cost on these chips, spread by this plan? Memory, collectives, time, days.
+"""Memory, collectives and time of a training step under a parallelism plan; days and cost of a run.
 
-`Plan` says how the work is spread; `memory`, `traffic`, `step` and `feasible` judge it for a model, a machine
-(`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days, cost;
-`evaluate(TrainingCase(...), plan)` is for many plans of one case; `effective_width` is a real layer's F in
-the closed forms of `scalingbook_lib.rules`. Chapter: Training.
+A `Plan` is the set of parallelism degrees and policies. `memory`, `traffic`, `step` and `feasible` evaluate
+it for a model, a machine (a `Slice`, several pods of it, or a `Cluster`) and a batch. `run` and `run_at`
+return the days and the cost of a whole run. To evaluate many plans of one case, use
+`evaluate(TrainingCase(...), plan)`. `effective_width` is the F with which a real layer enters the closed
+forms of `scalingbook_lib.rules`. Chapter: Training.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips

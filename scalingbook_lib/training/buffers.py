@@ -1,7 +1,6 @@
-"""What comes and goes on a chip while a step runs, beside its state and the activations that wait?
+"""Temporary buffers of a training step: gathered weights, gradients before their reduction, whole sequences.
 
-Weights on their way, gradients before they are summed, whole sequences; `memory` says when. Chapter:
-Training.
+`memory` adds them to the training state and the saved activations. Chapter: Training.
 """
 
 from scalingbook_lib.training.remat import products
@@ -9,31 +8,31 @@ from scalingbook_lib.training.shape import TrainingShape
 
 
 def vocabulary(s: TrainingShape) -> float:
-    """The whole of the vocabulary's matrix, or of its gradient."""
-    # The input and output tables are never gathered at once; a tied head has no parameters of its own.
+    """Return the bytes of the gathered embedding or unembedding matrix on one chip, or of its gradient."""
+    # embedding and unembedding are never gathered at the same time; a tied head has no parameters of its own
     return s.moved * max(s.work.embedding, s.work.head) / s.plan.tp
 
 
 def across(s: TrainingShape) -> float:
-    """Bytes for each token: a sequence's keys and values with their gradients, where they are gathered."""
+    """Return the bytes per token of gathered keys and values with their gradients, if they are gathered."""
     plan, w = s.plan, s.work
-    # A ring holds one piece at a time, Ulysses all tokens of a few heads: as many bytes as without ways.
+    # A ring holds one shard at a time, and Ulysses all tokens of a few heads, as many bytes as without CP.
     if plan.context != "gather" or plan.cp == 1:
         return 0.0
-    # One layer's; more tensor ways than key-value heads do not split them further, but copy them.
+    # for one layer; a TP degree above the number of KV heads replicates heads
     each = plan.activations.bytes * w.kv / w.model.softmax_layers / min(plan.tp, w.model.K)
-    return 2 * plan.cp * each  # keys and values, and as much for their gradients; every piece
+    return 2 * plan.cp * each  # keys and values, and as much for their gradients; all cp shards
 
 
 def in_layers(s: TrainingShape) -> float:
-    """Dense parameters of a stage's layers on a chip, before they are shared."""
+    """Return the dense parameters of a stage's layers per chip, before ZeRO shards them."""
     w, tp = s.work, s.plan.tp
-    # As `TrainingShape.dense`, without the vocabulary, which no loop over layers gathers.
+    # like `TrainingShape.dense`, without the embeddings, which are not gathered in the loop over layers
     return s.share * (w.split / tp + w.copied + w.beyond(tp) / tp)
 
 
 def gathered(s: TrainingShape, loop: bool | None) -> float:
-    """FSDP: the layer at work, and where nothing is compiled, the one that is gathered ahead."""
+    """Return the bytes of the layers that FSDP holds gathered: one, or two if the next one is prefetched."""
     dense = in_layers(s) if s.shared > 1 else 0.0
     expert = s.expert if s.expert_shared > 1 else 0.0
     return (
@@ -42,9 +41,10 @@ def gathered(s: TrainingShape, loop: bool | None) -> float:
 
 
 def summed(s: TrainingShape, loop: bool | None) -> float:
-    """A layer's gradients before they are summed; the whole input, output and a gradient of a product."""
+    """Return the bytes of a layer's gradients before their reduction, and of its gathered activations."""
     plan = s.plan
-    # Sequence parallelism gathers the residual stream, [t, D] on each chip, for every product.
+    # Sequence parallelism gathers the residual stream, [t, D] per chip, for every matmul: its input, its
+    # output, and one gradient.
     whole = 3 * plan.activations.bytes * s.t * s.work.model.D if s.wide > 1 else 0.0
     if plan.frozen or plan.zero < 2 or s.shared * plan.dp * plan.dcn == 1:
         return whole
@@ -54,17 +54,18 @@ def summed(s: TrainingShape, loop: bool | None) -> float:
 
 
 def _largest(s: TrainingShape) -> float:
-    """The elements of the largest matrix of a layer, those of all experts of a chip together."""
+    """Return the elements of a layer's largest matrix; the experts of a chip count as one matrix."""
     dense = [w for w in products(s.work.model) if w.part != "experts"]
-    # The matrices of an MLP are alike: up, down and, if it has one, the gate.
+    # the matrices of an MLP have equal sizes: up, down and, if it is gated, the gate
     experts = s.expert / s.stages.layers / (3 if s.work.model.gated else 2)
     return max(experts, *(w.size / s.plan.tp for w in dense))
 
 
 def live(schedule: str, p: int, m: float, v: int) -> float:
-    """The most microbatches whose activations a stage holds: all with GPipe, at most p with 1F1B.
+    """Return the largest number of microbatches whose activations a stage holds at the same time.
 
-    Interleaved, p + (p - 1)/v of them; DualPipe p + 1, of its two stages.
+    All m with GPipe, at most p with 1F1B, p + (p - 1)/v if interleaved, and p + 1 with DualPipe (over its two
+    stages).
     """
     if p == 1:
         return 1

@@ -1,4 +1,4 @@
-"""What share of its documented peak does each class of operation reach? One table, stated and dated.
+"""The share of its documented peak that each class of operation reaches in training.
 
 Nothing here is a property of a model or of a run. Chapter: Training.
 """
@@ -9,7 +9,7 @@ from scalingbook_lib.steps.placement import LINKS, LinkShares
 from scalingbook_lib.units import Result, percent
 
 MATH = ("matmul", "attention", "experts", "head")
-# nothing of these is lost at the peak
+# losses, all of which are 0 at the peak
 LOST = (
     *("ramp", "head_ramp", "attention_block", "operands", "permutation", "expert_tile"),
     *("layer_s", "expert_layer_s", "expert_launch_s", "ring_launch_s", "fixed_s"),
@@ -19,48 +19,50 @@ SHARES = (*MATH, "memory", *LINKS, "overlap")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingEfficiency(LinkShares, Result):
-    """Achieved over peak, by class of operation.
+    """The attained share of the documented peak, by class of operation, and further losses of real chips.
 
-    `matmul`: products with the layers' dense weights, `experts`: those with experts' weights, `attention`:
-    scores and weighted values, `head`: the unembedding, all of the matrix unit's rate. `memory`: what is only
-    read and written (norms, activation functions, the optimizer), of the HBM's rate. `torus`, `domain`
-    (NVLink, or a full mesh), `network` and `dcn`: collectives, of the rate of these links. `overlap`: what
-    is hidden of that which a plan can hide.
+    Shares of the matrix unit's rate: `matmul` (matmuls with the layers' dense weights), `experts` (with
+    experts' weights), `attention` (dot-product attention) and `head` (the unembedding). `memory` is the share
+    of the HBM bandwidth that norms, activation functions and the optimizer reach. `torus`, `domain` (NVLink,
+    or a full mesh), `network` and `dcn` are shares of the bandwidth of these links. `overlap` is the fraction
+    of the overlappable communication that is hidden.
 
-    What else real chips lose, nothing at the peak: attention has half of its rate at sequences of `ramp`
-    tokens; a head of H elements takes 1 + `head_ramp` / H times as long per FLOP, because its exponentials
-    do not get fewer, relative to the heads of 128 that `attention` is the share of; a window is
-    `attention_block` tokens longer, because kernels compute whole blocks; a share `operands` of the bytes
-    that products read and write (narrower types are written first) is waited for at the rate of `memory`;
-    `layer_s` is lost with each layer of a microbatch, forward once and backward twice; `ring_launch_s` starts
-    each transfer of a ring of keys and values; `fixed_s` is lost once a step.
+    The other fields are losses, all of them 0 at the peak:
 
-    Of layers with experts: each expert computes whole tiles of `expert_tile` by as many elements, half a tile
-    of rows too many on average; the copies of tokens are read or written `permutation` times to bring them
-    into the order of their experts and back; the host takes `expert_layer_s`, and `expert_launch_s` for each
-    expert of a chip, to learn how many tokens each expert has and to launch its kernels, which the chip waits
-    for as far as its own work does not hide it. `expert_skew` is how much tokens prefer some experts
-    (`steps.expert_load`): all chips wait for the busiest one. None is a perfectly even load.
+    - Attention reaches half of its rate at sequences of `ramp` tokens. A head of H elements takes
+      1 + `head_ramp` / H times as long per FLOP, relative to heads of 128, because it computes as many
+      exponentials as a wide one. A window is effectively `attention_block` tokens longer, because kernels
+      compute whole blocks.
+    - A share `operands` of the bytes that matmuls read and write is exposed, at the rate of `memory`. (Inputs
+      of a narrower dtype are written first.)
+    - `layer_s` is lost per layer and microbatch, once forward and twice backward. `ring_launch_s` starts each
+      transfer in a ring of keys and values. `fixed_s` is lost once per step.
+    - Experts compute whole tiles of `expert_tile` x `expert_tile` elements, on average half a tile of rows
+      too many. Routed tokens are read or written `permutation` times to sort them by expert and back. The
+      host takes `expert_layer_s` per layer, and `expert_launch_s` per expert of a chip, to count the tokens
+      and to launch kernels; this is exposed unless the chip has enough work to hide it.
+    - `expert_skew` describes how unevenly tokens are routed (`steps.expert_load`); all chips wait for the
+      busiest one. None stands for a perfectly even load.
     """
 
     matmul: float = 1.0
-    attention: float = 1.0  # of the rate of the activations' type
+    attention: float = 1.0  # of the rate for the activations' dtype
     experts: float = 1.0
     head: float = 1.0
     memory: float = 1.0  # of HBM's bytes/s
     overlap: float = 1.0  # times `Plan.overlap`
-    ramp: float = 0.0  # tokens of a sequence
+    ramp: float = 0.0  # tokens per sequence
     operands: float = 0.0  # share of bytes
-    layer_s: float = 0.0  # a layer and microbatch; the backward pass loses it twice
-    head_ramp: float = 0.0  # elements of a head
+    layer_s: float = 0.0  # per layer and microbatch; twice in the backward pass
+    head_ramp: float = 0.0  # elements per head
     attention_block: float = 0.0  # tokens
-    permutation: float = 0.0  # passes over the copies of tokens
-    expert_tile: float = 0.0  # elements of each side
-    expert_layer_s: float = 0.0  # of the host; the backward pass takes it twice
-    expert_launch_s: float = 0.0  # an expert of a chip
+    permutation: float = 0.0  # passes over the routed tokens
+    expert_tile: float = 0.0  # elements per side
+    expert_layer_s: float = 0.0  # host time per layer; twice in the backward pass
+    expert_launch_s: float = 0.0  # host time per expert of a chip
     expert_skew: float | None = None  # None: an even load
-    ring_launch_s: float = 0.0  # a step of a context-parallel ring
-    fixed_s: float = 0.0  # a step
+    ring_launch_s: float = 0.0  # per step of a context-parallel ring
+    fixed_s: float = 0.0  # per training step
     name: str = "peak"
     source: str = ""
 
@@ -75,17 +77,17 @@ class TrainingEfficiency(LinkShares, Result):
             raise ValueError(f"expert_skew={self.expert_skew}: write a number of at least 0, or None")
 
     def without_placement(self) -> "TrainingEfficiency":
-        """The same without what depends on where experts are: a lower bound for every place of them."""
+        """Return the efficiency without losses that depend on where experts are, as a bound."""
         return replace(self, permutation=0.0, expert_tile=0.0, expert_launch_s=0.0, expert_skew=None)
 
     @property
     def shares(self) -> dict[str, float]:
-        """Every class with its share."""
+        """The attained share of every class of operation and link."""
         return {name: getattr(self, name) for name in SHARES}
 
     @classmethod
     def flat(cls, share: float) -> "TrainingEfficiency":
-        """The same share for all that the matrix unit does, everything else at its peak."""
+        """Return an efficiency with the same share for all matmuls and attention; the rest is at its peak."""
         return cls(**dict.fromkeys(MATH, share), name=f"{percent(share)} of the matrix unit")
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""Why can a plan not be? Whether everything divides, and whether it fits; nothing is assumed.
+"""The reasons why a plan is impossible: what does not divide, and what does not fit in memory.
 
-Vocabularies are padded everywhere, and so are FSDP's shards on GPUs; JAX on TPUs wants them even.
+A vocabulary may always be padded, and on GPUs so may FSDP's shards; JAX on TPUs needs even shards.
 
 Chapter: Training.
 """
@@ -13,8 +13,8 @@ from scalingbook_lib.units import percent, si
 
 
 def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[str, ...]:
-    """What does not divide, one sentence each. The mesh, the batch and memory are judged after these."""
-    # The machine is one pod of `dcn`; over fsdp · cp chips ZeRO shares what they would all hold.
+    """Return one sentence for each thing that does not divide; the mesh, the batch and memory come later."""
+    # the machine is one of `dcn` pods; ZeRO shards over fsdp · cp chips
     chips, shared = machine.chips * plan.dcn, plan.fsdp * plan.cp
     E = model.experts.E if model.experts else 0
     rules = (
@@ -56,28 +56,28 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
     return tuple(why for broken, why in rules if broken)
 
 
-type Rules = tuple[tuple[object, str], ...]  # whether each is broken, and what is then told
+type Rules = tuple[tuple[object, str], ...]  # whether each rule is broken, and the message
 
 
 def _tensor(m: Transformer, plan: Plan, T: int) -> Rules:
-    """Heads, widths and (with sequence parallelism) tokens; fewer KV heads than ways are copied."""
+    """Return the rules for heads, widths and tokens; too few KV heads for the TP degree are replicated."""
     Y, t = plan.tp, T // plan.cp
     narrow = m.experts.F if m.experts and plan.expert_ways > 1 else 0
     return (
         (m.N % Y, f"{m.N} heads do not divide over tp={Y}"),
-        # More ways than heads copy whole ones: half a key-value head would need another softmax.
+        # a TP degree above K replicates whole heads: half a KV head would need another softmax
         (m.K % Y and Y % m.K, f"{m.K} key-value heads neither divide over tp={Y} nor go into it"),
         (m.F % Y and m.moe_layers < m.L, f"F={m.F:,} does not divide over tp={Y}"),
         (narrow % Y, f"experts of F={narrow:,} do not divide over tp={Y}"),
-        # the residual stream is split by tokens between the products
+        # between the matmuls, the residual stream is sharded by tokens
         (plan.sequence_parallel and t % Y, f"{t:,} tokens of a sequence do not divide over tp={Y}"),
     )
 
 
 def _context(m: Transformer, plan: Plan, T: int) -> Rules:
-    """A zigzag needs two pieces a chip, for a balanced causal mask; Ulysses needs heads for every chip."""
+    """Return the rules of context parallelism: zigzag needs 2 cp shards, and Ulysses whole heads per chip."""
     ulysses, ways = plan.context == "ulysses", plan.cp * plan.tp
-    # A chip has one piece from the front and one from the back, which meet as many keys together.
+    # a chip has one shard from the front and one from the back, so all chips have the same number of pairs
     pieces = plan.cp if ulysses or not plan.zigzag else 2 * plan.cp
     return (
         (T % pieces, f"sequences of {T:,} do not divide into {pieces} pieces for cp={plan.cp}"),
@@ -90,7 +90,7 @@ def _context(m: Transformer, plan: Plan, T: int) -> Rules:
 
 
 def too_large(nbytes: float, chip: Chip, headroom: float = 0.0) -> str:
-    """The reason of memory; `headroom` is the share of the HBM that is to stay free."""
+    """Return the message for a plan that does not fit; `headroom` is the share of the HBM to leave free."""
     has = f"{chip.name} has {si(chip.hbm_bytes, 'B')}"
     room = f", {si((1 - headroom) * chip.hbm_bytes, 'B')} with a headroom of {percent(headroom)}"
     return f"a chip would hold {si(nbytes, 'B')}, and {has}{room if headroom > 0 else ''}"

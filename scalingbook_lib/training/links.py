@@ -1,4 +1,4 @@
-"""What is one collective of a step, and what does it take on its links? Chapter: Training."""
+"""One collective of a training step, and its time on the links. Chapter: Training."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from scalingbook_lib.training.plan import PlanError
 from scalingbook_lib.units import Result, si
 
 type Rates = Callable[[str, str, int, int], Rate]
-"""What a byte costs: mesh axes by letter, what is done, and over n groups of so many neighbors."""
+"""Returns a link rate for the letters of mesh axes, a collective, `inside` and n."""
 
 GATHER, SCATTER, REDUCE = Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_REDUCE
 EXCHANGE, HOP = Collective.ALL_TO_ALL, Collective.PERMUTE
 COPY = "copy"  # between a chip and its host
-ASSUMED_TPU_HOST_BYTES_PER_S = 32e9  # that of v6e, for TPU7x, whose link to its host nobody publishes
-RING, BACK = "ring", "ring of sums"  # an all-gather and a reduce-scatter, a piece at a time
-MOVED_AS: dict[str, Collective] = {  # the collective whose time and bytes each has
+ASSUMED_TPU_HOST_BYTES_PER_S = 32e9  # the rate of v6e, used for TPU7x, whose host link is not published
+RING, BACK = "ring", "ring of sums"  # an all-gather and a reduce-scatter, one shard at a time
+MOVED_AS: dict[str, Collective] = {  # the collective whose formulas apply
     **{kind: kind for kind in Collective},
     COPY: HOP,
     RING: GATHER,
@@ -28,7 +28,7 @@ MOVED_AS: dict[str, Collective] = {  # the collective whose time and bytes each 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingCollective(Result):
-    """One collective of a step over n chips: `nbytes` as `collectives` counts its array, `times` a step."""
+    """One collective over n chips, `times` per step; `nbytes` is the array, as `collectives` counts it."""
 
     name: str
     what: str
@@ -39,25 +39,25 @@ class TrainingCollective(Result):
     times: float
     rate: Rate
     overlappable: bool
-    once: bool  # a step, not with each microbatch: then only the arithmetic of one microbatch can hide it
+    once: bool  # once per step instead of once per microbatch; only one microbatch's compute can hide it
 
     @property
     def each_s(self) -> float:
-        """One of them: seconds for its bytes, and for its hops."""
+        """The seconds of one such collective: its bytes and its hops."""
         return self.nbytes * self.rate.s_per_byte + self.rate.hops_s  # 1/W and 1 - 1/n are in the rate
 
     @property
     def seconds(self) -> float:
-        """All of them in one step, hidden or not."""
+        """The seconds of all of them in one step, whether hidden or exposed."""
         return self.times * self.each_s
 
     @property
     def received(self) -> float:
-        """Bytes that each chip takes in during one step, whatever the network."""
+        """The bytes that each chip receives in one step, whatever the network."""
         return self.times * collectives.bytes_received(MOVED_AS[self.what], self.nbytes, self.n)
 
     def __str__(self) -> str:
-        hides = "can overlap" if self.overlappable else "is waited for"
+        hides = "can overlap" if self.overlappable else "is exposed"
         return (
             f"{self.name} ({self.when}): {self.what} over {self.axes}{self.n} of {si(self.nbytes, 'B')}, "
             f"{self.times:,.4g} times, {si(self.seconds, 's')} ({self.rate.link}), {hides}"
@@ -78,7 +78,7 @@ def row(
     overlappable: bool = True,
     once: bool = False,
 ) -> TrainingCollective:
-    """One collective over n groups of `inside` neighboring chips, at what a byte costs there."""
+    """Return a collective over n groups of `inside` neighboring chips, at the rate of their links."""
     return TrainingCollective(
         name=name,
         what=what,
@@ -94,12 +94,12 @@ def row(
 
 
 def host_known(chip: Chip) -> bool:
-    """Whether somebody says how fast a chip reaches its host's memory, or it is assumed."""
+    """Return whether the bandwidth of the link to the host is known or assumed."""
     return bool(chip.host_bytes_per_s or chip.pcie_bytes_per_s or chip.torus)
 
 
 def host_rate(chip: Chip) -> float:
-    """Return the bytes per second from host to chip, one way; raises a PlanError without a rate."""
+    """Return the bytes per second from host to chip in one direction; raises a PlanError if unknown."""
     if not host_known(chip):
         raise PlanError(
             f"the catalog has no host bandwidth for {chip.name}; write remat='save:...' and offload nothing"
@@ -108,5 +108,5 @@ def host_rate(chip: Chip) -> float:
 
 
 def unpriced(*_: object) -> Rate:
-    """The rates of who asks what is moved, and not how long it takes."""
+    """Return a rate of zero, for callers that need the bytes but not the time."""
     return FREE

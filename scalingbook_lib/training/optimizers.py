@@ -1,8 +1,8 @@
-"""What does an optimizer keep, what does it compute, and how is its work laid over chips?
+"""The state and the FLOPs of optimizers, and layouts of their work over chips.
 
-AdamW touches each parameter alone. Shampoo, SOAP and Muon take a weight W[D, F] as a matrix, and need all of
-it in one place, or collectives: `layouts` has four ways for Muon's Newton-Schulz iteration. Here D is the
-shorter side. Chapter: Low precision and optimizers.
+AdamW updates each parameter on its own. Shampoo, SOAP and Muon treat a weight W[D, F] as a matrix: they need
+all of it on one chip, or collectives. `layouts` compares four layouts of Muon's Newton-Schulz iteration. Here
+D is the shorter side. Chapter: Low precision and optimizers.
 
 >>> print(MUON.state(70e9))
 840 GB, 12 for each parameter: weights 140 GB (17%), gradients 140 GB (17%), master 280 GB (33%), \
@@ -22,17 +22,17 @@ from scalingbook_lib.models.arithmetic.terms import Term
 from scalingbook_lib.units import BF16, FP8, FP32, DType, Result, si
 
 ITERATIONS = 5
-JORDAN = (3.4445, -4.7750, 2.0315)  # a, b, c of Keller Jordan's Muon: fast, to 1 +- 0.3
-EXACT = (2.0, -1.5, 0.5)  # slower, and to 1 itself
+JORDAN = (3.4445, -4.7750, 2.0315)  # a, b, c of Keller Jordan's Muon: fast, but only to 1 +- 0.3
+EXACT = (2.0, -1.5, 0.5)  # slower, but they converge to 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer(Result):
-    """The types of what is kept for each parameter, and for each matrix beside it.
+    """The dtypes of the state per parameter, and the further state and matmuls per weight matrix.
 
-    `moments`: running averages of the weight's own shape. `factored`: one average for each row and each
-    column, in fp32. `sides`: how many matrices of D x D and of F x F, in fp32. `products` of the weight with
-    a matrix of either side, in each step.
+    `moments` are running averages with the shape of the weight. With `factored`, there is one fp32 average
+    per row and per column instead. `sides` is the number of fp32 matrices of D x D and of F x F, and
+    `products` the number of matmuls of the weight with a matrix of either kind, per step.
     """
 
     name: str
@@ -46,14 +46,14 @@ class Optimizer(Result):
     master: DType = FP32
 
     def state(self, params: float, D: int = 8192, F: int = 28_672) -> TrainingState:
-        """Bytes between steps for so many parameters in matrices of that shape."""
+        """Return the bytes of training state for `params` parameters in matrices of D x F."""
         own = {
             "weights": self.weights.bytes,
             "gradients": self.gradients.bytes,
             "master": self.master.bytes,
             # Adam's: averages of the gradient, and of its square
             "moments": sum(moment.bytes for moment in self.moments),
-            # D + F figures for D · F weights: all but nothing
+            # D + F numbers for D · F weights, which is negligible
             "rows and columns": FP32.bytes * (D + F) / (D * F) * self.factored,
             # X Xᵀ is [D, D], Xᵀ X is [F, F]: for F = 3.5 D more than the weight itself
             "sides": FP32.bytes * self.sides * (D * D + F * F) / (D * F),
@@ -64,12 +64,12 @@ class Optimizer(Result):
         return TrainingState(terms, params)
 
     def flops(self, D: int, F: int) -> float:
-        """FLOPs a step of its products of matrices; what is done to each element alone is left out."""
-        # a [D, D] with [D, F], and [D, F] with an [F, F]
+        """Return the FLOPs of the matmuls per step; elementwise work is not counted."""
+        # [D, D] times [D, F], and [D, F] times [F, F]
         return 2 * self.products * D * F * (D + F) + newton_schulz(D, F, self.iterations)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.state(1).bytes_per_parameter:.4g} bytes a parameter"
+        return f"{self.name}: {self.state(1).bytes_per_parameter:.4g} bytes per parameter"
 
 
 _MOMENT8 = INT8_256.dtype
@@ -77,23 +77,23 @@ ADAMW = Optimizer(name="AdamW", moments=(FP32, FP32))
 ADAM8 = Optimizer(name="8-bit Adam", moments=(_MOMENT8, _MOMENT8))
 ADAFACTOR = Optimizer(name="Adafactor", factored=True)
 MUON = Optimizer(name="Muon", moments=(FP32,), iterations=ITERATIONS)
-# statistics and their roots; two products make the statistics, two use the roots
+# statistics and their roots; two matmuls update the statistics, and two apply the roots
 SHAMPOO = Optimizer(name="Shampoo", sides=2, products=2)
-# statistics and their directions; AdamW in those: to them and back
+# statistics and their eigenvectors; AdamW runs in that basis, so matmuls lead there and back
 SOAP = Optimizer(name="SOAP", moments=(FP32, FP32), sides=2, products=3)
 DEEPSEEK_V3 = Optimizer(name="AdamW of DeepSeek-V3", moments=(BF16, BF16), weights=FP8, gradients=FP32)
 OPTIMIZERS = {o.name: o for o in (ADAMW, ADAM8, ADAFACTOR, MUON, SHAMPOO, SOAP, DEEPSEEK_V3)}
 
 
 def newton_schulz(D: int, F: int, iterations: int = ITERATIONS) -> float:
-    """X <- aX + (bA + cA^2) X with A = X X^T: 4 D^2 F + 2 D^3 FLOPs each time, D the shorter side."""
+    """Return the FLOPs of X <- aX + (bA + cA^2) X, A = X X^T: 4 D^2 F + 2 D^3 per iteration, D <= F."""
     D, F = sorted((D, F))
     # A = X Xᵀ and (...) X are 2 D² F each, A A is 2 D³. Source: jordan2024muon
     return iterations * (4 * D * D * F + 2 * D**3)
 
 
 def pushed(singular: float, iterations: int = ITERATIONS, abc: tuple[float, float, float] = JORDAN) -> float:
-    """What becomes of a singular value: s <- a s + b s^3 + c s^5; the singular vectors stay."""
+    """Return a singular value after the iterations s <- a s + b s^3 + c s^5, which keep singular vectors."""
     a, b, c = abc
     for _ in range(iterations):
         # odd powers only: X, (X Xᵀ) X and (X Xᵀ)² X keep the singular vectors
@@ -102,9 +102,9 @@ def pushed(singular: float, iterations: int = ITERATIONS, abc: tuple[float, floa
 
 
 def matrices(model: Transformer) -> Iterator[tuple[int, int, int]]:
-    """D, F and copies of what Muon works on: matrices of the layers, not the vocabulary's, nor the router."""
+    """Yield D, F and the copies of each matrix that Muon updates: all but embeddings and routers."""
     for w in model.weights():
-        # Muon leaves vectors and the vocabulary's matrices to AdamW (liu2025muon)
+        # AdamW updates vectors, embedding and unembedding (liu2025muon)
         if len(w.shape) > 1 and w.part not in ("embedding", "unembedding", "router"):
             rows = w.size // w.shape[-1] if w.shape[-1] == model.D else w.shape[0]
             D, F = sorted((rows, w.size // rows))
@@ -112,13 +112,13 @@ def matrices(model: Transformer) -> Iterator[tuple[int, int, int]]:
 
 
 def orthogonalized(model: Transformer, iterations: int = ITERATIONS) -> float:
-    """FLOPs of one step's Newton-Schulz iterations for all of a model, whatever the batch."""
+    """Return the FLOPs of a step's Newton-Schulz iterations over the whole model, whatever the batch."""
     return sum(copies * newton_schulz(D, F, iterations) for D, F, copies in matrices(model))
 
 
 @dataclass(frozen=True, slots=True)
 class Orthogonalization(Result):
-    """One way to orthogonalize a matrix that lies in parts: of one chip, and for one matrix."""
+    """FLOPs, bytes and time per chip to orthogonalize one sharded matrix in one layout."""
 
     name: str
     flops: float
@@ -128,7 +128,7 @@ class Orthogonalization(Result):
 
     @property
     def total_s(self) -> float:
-        """One after the other: an iteration waits for what it multiplies."""
+        """Compute plus communication in seconds: each iteration waits for its operands."""
         return self.math_s + self.network_s
 
     def __str__(self) -> str:
@@ -144,23 +144,24 @@ GATHER, REDUCE, EXCHANGE = Collective.ALL_GATHER, Collective.ALL_REDUCE, Collect
 def layouts(
     D: int, F: int, machine: Machine, *, iterations: int = ITERATIONS, dtype: DType = BF16
 ) -> tuple[Orthogonalization, ...]:
-    """Four ways on p chips that each hold 1/p of the matrix.
+    """Return four layouts of the iteration on p chips that each hold 1/p of the matrix.
 
-    Short side cut: X and A gathered in each iteration. Long side cut: A = X X^T summed, and the product of A
-    with itself done by all. Gathered: once, then everything by all. Owned: of p such matrices each chip
-    gathers one by an AllToAll, and sends its result back by another.
+    With the short side sharded, X and A are gathered in each iteration. With the long side sharded,
+    A = X X^T is all-reduced, and every chip computes A A. The matrix can also be gathered once, and every
+    chip performs all of the work. Or each of p matrices has an owner, which gathers it with one AllToAll and
+    sends the result back with another.
     """
-    # the short side is the one that is squared
+    # the short side is squared
     D, F = sorted((D, F))
     p, whole, square = machine.chips, dtype.bytes * D * F, dtype.bytes * D * D
-    # of these FLOPs, A A is the part that a cut along F does not split
+    # sharding along F does not divide the FLOPs of A A
     all_of_it, cube = newton_schulz(D, F, iterations), iterations * 2 * D**3
     ways = (
-        # every chip has rows of X, and needs all of X and of A for its rows of the products
+        # every chip has rows of X, and needs all of X and of A to compute its rows of the results
         ("short side cut", all_of_it / p, ((GATHER, whole, iterations), (GATHER, square, iterations))),
         ("long side cut", (all_of_it - cube) / p + cube, ((REDUCE, square, iterations),)),
         ("gathered by all", all_of_it, ((GATHER, whole, 1),)),
-        # an AllToAll over p matrices there, and one back: 2/p of them for each matrix
+        # one AllToAll for p matrices there, and one back: 2/p per matrix
         ("owned by one", all_of_it / p, ((EXCHANGE, p * whole, 2 / p),)),
     )
     rate = machine.chip.flops_per_s(dtype)

@@ -1,7 +1,7 @@
-"""How full are rows of tokens when documents share them, and how much attention is left within documents?
+"""Sequence packing: how full the rows of a batch are, and how much attention is within documents.
 
-Best fit, longest first (BFD): each document goes into the fullest row that has room. What is longer
-than a row is cut. Chapter: Training.
+Best fit decreasing (BFD): documents are sorted by length, and each goes into the fullest row with enough
+room. Documents that are longer than a row are split. Chapter: Training.
 
 >>> print(pack([600, 500, 400, 300, 200], row=1024))
 2 rows of 1,024 tokens, 2.3% empty; within documents 43% of attention's pairs, 50% in the slowest row
@@ -16,26 +16,26 @@ from scalingbook_lib.units import Result, percent
 
 @dataclass(frozen=True, slots=True)
 class Packing(Result):
-    """Rows of `row` tokens, each as the lengths of the documents in it."""
+    """Rows of `row` tokens; each row is the tuple of the lengths of its documents."""
 
     row: int
     rows: tuple[tuple[int, ...], ...]
 
     @property
     def empty(self) -> float:
-        """The share of all places that no token takes."""
+        """The share of positions that hold padding."""
         return 1 - sum(map(sum, self.rows)) / (self.row * len(self.rows))
 
     @property
     def attention(self) -> tuple[float, ...]:
-        """Of each row, the share of attention's pairs that lie within documents: the sum of squares."""
-        # The mask halves both alike, so the share needs no factor of a half.
+        """For each row, the share of query-key pairs within documents: the sum of T² over row²."""
+        # the causal mask halves both, so the factor cancels
         return tuple(sum(T * T for T in documents) / self.row**2 for documents in self.rows)
 
     @property
     def mean_attention(self) -> float:
-        """That share of all rows together."""
-        return sum(self.attention) / len(self.rows)  # of equal rows, so the mean of the shares
+        """The share of query-key pairs within documents, over all rows."""
+        return sum(self.attention) / len(self.rows)  # all rows have the same length
 
     def __str__(self) -> str:
         return (
@@ -46,10 +46,10 @@ class Packing(Result):
 
 
 def pack(documents: Iterable[int], row: int) -> Packing:
-    """The documents, given by their lengths in tokens, in as few rows as this way finds."""
+    """Pack documents, given by their lengths in tokens, into as few rows as best fit decreasing needs."""
     rows: list[list[int]] = []
-    rooms: list[tuple[int, int]] = []  # what is left in each row, and its index, in order
-    # Long ones first: what is short fills the gaps that they leave.
+    rooms: list[tuple[int, int]] = []  # the free tokens of each row and its index, sorted
+    # long documents first, so that short ones fill the gaps
     for T in sorted(_pieces(documents, row), reverse=True):
         place = bisect_left(rooms, (T, 0))  # the fullest row with at least T free
         room, index = rooms.pop(place) if place < len(rooms) else (row, len(rows))
@@ -61,7 +61,7 @@ def pack(documents: Iterable[int], row: int) -> Packing:
 
 
 def _pieces(documents: Iterable[int], row: int) -> list[int]:
-    """Documents that fit: longer ones as whole rows and a rest."""
+    """Return the lengths with long documents split into whole rows and a remainder."""
     if row < 1:
         raise ValueError(f"row={row}: write a positive number of tokens, as in 8192")
     lengths = list(documents)

@@ -1,4 +1,4 @@
-"""How is one training step spread over the chips? A plan: so many ways for each kind of parallelism.
+"""A parallelism plan of a training step: a degree for each kind of parallelism, and the policies.
 
 Chapter: Training.
 """
@@ -9,12 +9,12 @@ from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.remat import named
 from scalingbook_lib.units import BF16, FP32, DType, Result
 
-# Fewer than steps.pipelines simulates: all stages end a step together here, so ZB-H2 would save no time, and
-# a V-shaped schedule puts the embedding and the unembedding on one stage, which this model does not cover.
+# `steps.pipelines` simulates more schedules. Here all stages end a step together, so ZB-H2 would save no
+# time, and a V-shaped schedule puts embedding and unembedding on one stage, which this model does not cover.
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe")
 REMAT = ("none", "alternate", "selective", "all", "dots", "dots_no_batch", "full")
 CONTEXTS = ("ring", "gather", "ulysses")
-AXES = ("tp", "cp", "fsdp", "pp", "dp", "dcn")  # from the inside out
+AXES = ("tp", "cp", "fsdp", "pp", "dp", "dcn")  # from the innermost to the outermost
 WAYS = {  # the degrees of parallelism by field, as they are printed
     "dcn": "pods",
     "dp": "replicas",
@@ -27,48 +27,55 @@ WAYS = {  # the degrees of parallelism by field, as they are printed
 _SIMULATED = "steps.pipelines simulates this schedule, but the model of a training step does not cover it; "
 _KNOWN = {"schedule": SCHEDULES, "context": CONTEXTS, "zero": (0, 1, 2, 3)}
 _REMAT = ", ".join(map(repr, REMAT))
-# the share of what can be hidden
+# the fraction of overlappable communication that is hidden
 _OVERLAP = {"full": 1.0, "none": 0.0}
-# by `zero`, as people call the stages of rajbhandari2020zero
+# the names of the stages of rajbhandari2020zero, by `zero`
 _ZERO = ("DP", "ZeRO-1", "ZeRO-2", "FSDP")
 
 
 class PlanError(ValueError):
-    """A plan that cannot be; the message says which rule it breaks and what to write."""
+    """An impossible plan; the message says which rule it breaks and what to write."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan(Result):
-    """chips = dcn · dp · fsdp · tp · cp · pp, and tp is innermost: neighbors split a product.
+    """Degrees with chips = dcn · dp · fsdp · tp · cp · pp, from the outermost to the innermost, and policies.
 
-    `tp` chips split every matrix, with `sequence_parallel` also the tokens between the products; `cp` chips
-    split a sequence, each with a piece from its front and one from its back unless `zigzag` is False (of a
-    causal mask, whoever has the end does most then, and the others wait); `pp` groups split the layers;
-    `fsdp · dp · dcn` ranks split the batch.
-    What `zero` splits over the fsdp · cp chips that would hold the same: 1 the optimizer's state, 2 also the
-    gradients, 3 also the weights, 0 nothing. Over dp and dcn (between pods) everything is copied: fsdp with
-    dp is hybrid FSDP. `ep` chips hold each expert once; they are the innermost of the tp/expert_tp · cp ·
-    fsdp chips of a stage, `expert_tp` (tp unless it is 1) of which split one expert. Routing may keep a
-    token's experts in at most `expert_domains` domains.
-    Without `prefetch`, a layer's weights are asked for in the backward pass when the one behind it is done
-    (PyTorch's BACKWARD_POST), and waited for. `frozen` weights have no gradients and no optimizer, as beside
-    LoRA's adapters, which are not counted: under a hundredth. A data rank works on `microbatch` sequences at
-    a time, and sums gradients over microbatches.
+    Degrees. `tp` chips shard every matrix, and with `sequence_parallel` also the tokens between the matmuls.
+    `cp` chips shard a sequence; each has one shard from its front and one from its back, unless `zigzag` is
+    False (then, with a causal mask, the chip with the end has the most work, and the others wait for it).
+    `pp` groups are pipeline stages. `fsdp · dp · dcn` data ranks divide the batch; a rank processes
+    `microbatch` sequences at a time and accumulates gradients over microbatches.
 
-    `remat`: "none" keeps what fused kernels keep, "alternate" every second product, "selective" is
-    dots_no_batch, "save:..." and "offload:..." name the products that are kept, here or in the host's memory,
-    "recompute:..." the modules that are not (`remat`); the others are those of `arithmetic.activations`. All
-    activations of `offload_layers` layers wait in the host's memory. With `offload_optimizer`, the
-    optimizer's state is there too, and travels to the chip and back in every step. `stage_layers` are the
-    layers of each stage, from the first; None deals them so that the longest stage has least to do.
-    `overlap`: "full", "none", or the share in between, of what can overlap; collectives of tensor parallelism
-    can only with `collective_matmul`.
-    `weights` are stored, products are of type `compute`, `activations` are kept and sent, `gradients` are
-    stored, and summed over the chips as `reduced` (None: as stored); `master` is a copy of the weights, None
-    without one. `logit_bytes` for each logit: 6 for the product in bf16 and its softmax in fp32, as XLA has
-    them (8 for one sequence, whose product it does not overwrite); 14 with a copy in fp32 and the gradient
-    besides, as PyTorch has. Of a loss in `loss_tiles` tiles (MaxText's vocabulary tiling, fused linear cross
-    entropy), one tile's logits are held at a time, and computed again in the backward pass.
+    Sharding of the training state. `zero` says what is sharded over the fsdp · cp chips: nothing (0), the
+    optimizer state (1), also the gradients (2), also the weights (3). Over dp and dcn (between pods),
+    everything is replicated, so fsdp together with dp is hybrid FSDP. Without `prefetch`, the backward pass
+    requests a layer's weights only after the layer behind it has finished (PyTorch's BACKWARD_POST), so the
+    gather is exposed. `frozen` weights have no gradients and no optimizer state, as with LoRA, whose adapters
+    are not counted (less than 1%).
+
+    Experts. `ep` chips hold each expert once. They are the innermost of the tp/expert_tp · cp · fsdp chips of
+    a stage, and `expert_tp` of them (tp or 1) shard one expert. The router may send a token to experts in at
+    most `expert_domains` domains.
+
+    Rematerialization. With `remat`, "none" saves what fused kernels save, "alternate" saves every second
+    matmul, and "selective" is dots_no_batch. "save:..." and "offload:..." name the matmuls whose results are
+    saved on the chip or in host memory, and "recompute:..." names the modules whose results are not saved
+    (see `remat`). Further policies are those of `arithmetic.activations`. All activations of `offload_layers`
+    layers are kept in host memory. With `offload_optimizer`, so is the optimizer state, which travels to the
+    chip and back in every step.
+
+    Schedule and overlap. `stage_layers` are the layers of each stage, first stage first; None distributes
+    them so that the longest stage is as short as possible. `overlap` is "full", "none" or a fraction of the
+    communication that can overlap; tensor parallelism overlaps only with `collective_matmul`.
+
+    Dtypes. `weights` and `gradients` are stored, `compute` is the dtype of matmuls, and `activations` are
+    saved and sent. Gradients are reduced over chips in the dtype `reduced` (None: as stored). `master` is a
+    master copy of the weights (None: no copy). `logit_bytes` is per logit: 6 for the matmul in bf16 and its
+    softmax in fp32, as in XLA (8 for a single sequence, whose matmul is not overwritten), or 14 with an fp32
+    copy and the gradient, as in PyTorch. With a loss in `loss_tiles` tiles (MaxText's vocabulary tiling,
+    fused linear cross-entropy), the logits of one tile exist at a time, and the backward pass recomputes
+    them.
     """
 
     tp: int = 1
@@ -81,14 +88,14 @@ class Plan(Result):
     expert_tp: int | None = None  # None: as tp
     expert_domains: int | None = None  # None: any
     zero: int = 3
-    prefetch: bool = True  # FSDP asks a layer ahead
+    prefetch: bool = True  # FSDP gathers one layer ahead
     frozen: bool = False
     sequence_parallel: bool = True
     context: str = "ring"
     zigzag: bool = True
     schedule: str = "1f1b"
     chunks: int = 1  # v of notation.md
-    microbatch: int = 1  # sequences of a data rank
+    microbatch: int = 1  # sequences per data rank
     remat: str = "none"
     overlap: str | float = "full"
     collective_matmul: bool = False
@@ -103,7 +110,7 @@ class Plan(Result):
     loss_tiles: int = 1
     offload_layers: int = 0
     offload_optimizer: bool = False
-    stage_layers: tuple[int, ...] | None = None  # None: dealt evenly
+    stage_layers: tuple[int, ...] | None = None  # None: distributed evenly
 
     def __post_init__(self) -> None:
         for name in (*AXES, "ep", "chunks", "microbatch", "loss_tiles"):
@@ -155,38 +162,38 @@ class Plan(Result):
 
     @property
     def chips(self) -> int:
-        """All of them, over all pods."""
+        """The number of chips over all pods."""
         return self.dcn * self.dp * self.fsdp * self.tp * self.cp * self.pp
 
     @property
     def ranks(self) -> int:
-        """Data ranks: the groups of tp · cp · pp chips that each work on sequences of their own."""
+        """The number of data ranks: groups of tp · cp · pp chips that process sequences of their own."""
         return self.dcn * self.dp * self.fsdp
 
     @property
     def hidden(self) -> float:
-        """The share of the overlap that there can be: 1 for "full", 0 for "none"."""
+        """The fraction of the overlappable communication that is hidden: 1 for "full", 0 for "none"."""
         return _OVERLAP[self.overlap] if isinstance(self.overlap, str) else self.overlap
 
     @property
     def replays(self) -> bool:
-        """Whether the backward pass does a layer's forward pass again, its collectives as well."""
+        """Whether the backward pass repeats a layer's forward pass, including its collectives."""
         return self.remat == "full" or bool(named(self.remat).kept)
 
     @property
     def bytes_of_logit(self) -> float:
-        """As given, or as XLA has them; of a loss in tiles, one tile's bytes over all logits."""
+        """The bytes per logit: as given, or as in XLA; divided by the number of tiles of the loss."""
         whole = (8.0 if self.microbatch == 1 else 6.0) if self.logit_bytes is None else self.logit_bytes
         return whole / self.loss_tiles
 
     @property
     def expert_ways(self) -> int:
-        """The chips that split one expert's matrices."""
+        """The number of chips that shard one expert's matrices."""
         return self.tp if self.expert_tp is None else self.expert_tp
 
     def microbatches(self, batch: int) -> int:
-        """How many of them a data rank works through in one step of `batch` sequences."""
-        each = self.ranks * self.microbatch  # sequences of one microbatch, of all ranks
+        """Return the number of microbatches per data rank in one step of `batch` sequences."""
+        each = self.ranks * self.microbatch  # sequences of one microbatch on all ranks
         if batch % each or batch < 1:
             near = max(batch // each, 1) * each
             raise PlanError(

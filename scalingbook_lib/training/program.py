@@ -1,7 +1,8 @@
-"""What does one MLP do in a step, and with what? The forward and backward pass as a list of moves.
+"""The forward and backward pass of one sharded MLP, operation by operation.
 
-In[B, D] · W_in[D, F] = Tmp, Tmp · W_out[F, D] = Out; backward every product's two gradients. Data ways X,
-tensor ways Y. A move makes an array, moves one, or says what arrives; what is not needed again goes.
+In[B, D] · W_in[D, F] = Tmp and Tmp · W_out[F, D] = Out; in the backward pass, each matmul has two gradients.
+Mesh axis X is for data parallelism or FSDP, and Y for tensor parallelism. Each line computes an array, runs a
+collective, or says which array arrives from another layer; arrays that are no longer needed are freed.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ ARRAYS = ("In", "W_in", "Tmp", "W_out", "Out", "dIn", "dW_in", "dTmp", "dW_out",
 
 @dataclass(frozen=True, slots=True)
 class ProgramLine:
-    """One line of the program and the arrays, by name as the notation writes them, that a chip then holds."""
+    """One line of the program, and the arrays in sharding notation that a chip holds after it."""
 
     when: str  # "forward" or "backward"
     what: str  # the collective, "product" or "arrives"
@@ -24,24 +25,24 @@ class ProgramLine:
     text: str
     held: dict[str, str] = field(repr=False)
     axis: str = ""
-    waited: bool = False  # whether the next product has to wait for a collective
-    whole: str = ""  # the array that a collective moves, as one group of chips has it
+    waited: bool = False  # whether the next matmul has to wait for the collective
+    whole: str = ""  # the array that a collective moves, gathered over its mesh axis
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Line:
-    """One line of FSDP with TP; the other schemes have it without the axes that they lack."""
+    """One line of FSDP with TP; other schemes drop the mesh axes that they lack."""
 
     what: str  # "gather X", "sum Y" (partial sums, to shards where `dims` has the axis), "product", "arrives"
     array: str
     dims: str  # of the array afterwards
     says: str = ""
-    back: tuple[str, ...] = ()  # arrays that are not needed whole any more: their shards stay
+    back: tuple[str, ...] = ()  # gathered arrays that are no longer needed: only their shards stay
     gone: tuple[str, ...] = ()
 
 
 HOME = {"In": "[B_X, D_Y]", "W_in": "[D_X, F_Y]", "W_out": "[F_Y, D_X]"}
-# The six products and their collectives, as the chapter derives them ("Four schemes in four lines").
+# the six matmuls and their collectives, as the chapter derives them
 FORWARD = (
     _Line(what="gather Y", array="In", dims="[B_X, D]"),
     _Line(what="gather X", array="W_in", dims="[D, F_Y]"),
@@ -50,7 +51,7 @@ FORWARD = (
     _Line(what="product", array="Out", dims="[B_X, D]{U_Y}", says="Tmp · W_out", back=("W_out",)),
     _Line(what="sum Y", array="Out", dims="[B_X, D_Y]"),
 )
-# W_out before W_in, and of each product first the weight's gradient, so that its sum can hide.
+# W_out before W_in, and the weight's gradient before the input's, so that its reduction can overlap
 BACKWARD = (
     _Line(
         what="arrives",
@@ -59,7 +60,7 @@ BACKWARD = (
         says="arrives from the layer after; Out is the next layer's",
         gone=("Out",),
     ),
-    _Line(what="gather Y", array="dOut", dims="[B_X, D]"),  # for both gradients of W_out's product
+    _Line(what="gather Y", array="dOut", dims="[B_X, D]"),  # for both gradients of the matmul with W_out
     _Line(what="product", array="dW_out", dims="[F_Y, D]{U_X}", says="Tmpᵀ · dOut"),
     _Line(what="sum X", array="dW_out", dims="[F_Y, D_X]"),
     _Line(what="gather X", array="W_out", dims="[F_Y, D]"),
@@ -85,7 +86,7 @@ BACKWARD = (
     ),
     _Line(what="sum Y", array="dIn", dims="[B_X, D_Y]"),
 )
-_WITHOUT = {  # what a scheme strikes from the lines; DP has whole weights on every chip, but sums gradients
+_WITHOUT = {  # what a scheme drops from the lines; DP replicates weights, but reduces gradients
     "DP": {"D_X": "D", "{U_Y}": "", "_Y": ""},
     "FSDP": {"{U_Y}": "", "_Y": ""},
     "TP": {"{U_X}": "", "_X": ""},
@@ -95,15 +96,17 @@ SCHEMES = tuple(_WITHOUT)
 
 
 def program(scheme: str) -> tuple[ProgramLine, ...]:
-    """The moves of a scheme; the first is the state before any of them."""
+    """Return the lines of a scheme; the first one is the state before any operation."""
     home = {array: _without(scheme, dims) for array, dims in HOME.items()}
     held = dict(home)
     moves = [ProgramLine("forward", "", "", "", home)]
     for when, lines in (("forward", FORWARD), ("backward", BACKWARD)):
         for line in lines:
             before, after = held.get(line.array, ""), _without(scheme, line.dims)
-            if before != after:  # else there is nothing to gather or to add: the scheme lacks the axis
-                # what is gathered goes back to its shard
+            if (
+                before != after
+            ):  # otherwise the scheme lacks the axis, and there is nothing to gather or to reduce
+                # gathered arrays are reduced to their shards again
                 held = held | {line.array: after} | {array: home[array] for array in line.back}
                 held = {array: dims for array, dims in held.items() if array not in line.gone}
                 moves.append(_move(when, line, before, after, held))
@@ -117,7 +120,7 @@ def _without(scheme: str, dims: str) -> str:
 
 
 def _move(when: str, line: _Line, before: str, after: str, held: dict[str, str]) -> ProgramLine:
-    """Tensor parallelism's collectives are waited for; gathers of weights and sums of gradients are not."""
+    """Return one line; only the collectives of tensor parallelism are on the critical path."""
     array, (what, _, axis) = line.array, line.what.partition(" ")
     if not axis:
         says = f"= {line.says}" if what == "product" else line.says
@@ -133,7 +136,7 @@ def _move(when: str, line: _Line, before: str, after: str, held: dict[str, str])
 
 @dataclass(frozen=True)
 class ProgramSizes:
-    """How large the arrays are, and the mesh that they are spread over; bf16 throughout."""
+    """The sizes of the arrays, all in bf16, and the mesh that shards them."""
 
     B: int
     D: int
@@ -141,16 +144,16 @@ class ProgramSizes:
     mesh: Mesh
 
     def nbytes(self, text: str) -> float:
-        """What one chip holds of an array."""
+        """Return the bytes of one chip's shard of an array."""
         return parse(text, self.mesh).local_bytes(self.mesh, BF16, B=self.B, D=self.D, F=self.F)
 
     def held(self, move: ProgramLine) -> float:
-        """Bytes of a chip after a move."""
+        """Return the bytes of all arrays on a chip after a line."""
         return sum(self.nbytes(name + dims) for name, dims in move.held.items())
 
     def received(self, move: ProgramLine) -> float:
-        """Bytes that a move brings to each chip."""
+        """Return the bytes that each chip receives in a line."""
         if not isinstance(move.what, Collective):
             return 0.0
-        # of the array as one group of chips has it: n - 1 of its n shards
+        # n - 1 of the n shards of the gathered array
         return collectives.bytes_received(move.what, self.nbytes(move.whole), self.mesh.size(move.axis))

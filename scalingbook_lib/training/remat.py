@@ -1,14 +1,15 @@
-"""What does one token leave in memory for the backward pass, and what is recomputed? Policy by policy.
+"""Saved activations and recomputed FLOPs per token, for each rematerialization policy.
 
-"none" is fused kernels, which store each input of a product, of a norm and of attention once (Korthikanti et
-al., arXiv 2205.05198, section 4, without dropout). "alternate" stores every second product of a layer and
-attention's output, as PyTorch's torchtitan does ("selective op"). The others are those of
-`arithmetic.activations`, "selective" its dots_no_batch. "save:q,k,v,o,context" stores these products (and
-attention's output) beside the layers' inputs, "offload:..." has them in the host's memory, with the inputs
-where they are named too: "offload:in,q"; both may be given: "save:context;offload:in,down" (MaxText's
-policies by tensor). "recompute:..." names what is not stored, as Megatron's modules do: "layernorm",
-"mla_up_proj", "moe_act", "mlp", "shared_experts". Scores are recomputed inside the attention kernel, whatever
-is stored. Chapter: Training.
+- "none": fused kernels, which save each input of a matmul, of a norm and of attention once (Korthikanti et
+  al., arXiv 2205.05198, section 4, without dropout).
+- "alternate": every second matmul of a layer and the output of attention, as in torchtitan ("selective op").
+- "save:q,k,v,o,context": these matmuls, attention's output ("context") and the layers' inputs.
+- "offload:in,q": these matmuls are kept in host memory, and so are the layers' inputs if "in" is listed.
+  Both kinds may be combined, "save:context;offload:in,down", as in MaxText's policies by tensor.
+- "recompute:...": everything but the outputs of these modules, as in Megatron (see `MODULES`).
+- All others are those of `arithmetic.activations`; "selective" is its dots_no_batch.
+
+Attention scores are recomputed inside the kernel under every policy. Chapter: Training.
 """
 
 from functools import lru_cache
@@ -25,14 +26,14 @@ _POLICY = {"selective": "dots_no_batch", "none": "all", "alternate": "all"}
 
 
 MODULES = ("layernorm", "mla_up_proj", "moe_act", "mlp", "shared_experts")
-"""What "recompute:..." may name: the output of norms, the projections up from latents, the output of experts'
+"""What "recompute:..." may name: the outputs of norms, the up-projections of latents, the outputs of experts'
 activation functions, and the hidden layers of dense MLPs and of shared experts."""
 _UP = ("q up", "k up", "v up")
 _LATENTS = ("q down", "kv down", "k rope")
 
 
 class NamedTensors(NamedTuple):
-    """The tensors that a policy names: saved on the chip, saved in the host's memory, and computed again."""
+    """The tensors that a policy names: saved on the chip, saved in host memory, and recomputed."""
 
     saved: tuple[str, ...] = ()
     offloaded: tuple[str, ...] = ()
@@ -40,13 +41,13 @@ class NamedTensors(NamedTuple):
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """What is not computed again although the rest of a layer is."""
+        """The tensors that are saved although the rest of a layer is recomputed."""
         return self.saved + self.offloaded
 
 
 @lru_cache(maxsize=256)
 def named(remat: str) -> NamedTensors:
-    """The names in a policy such as "save:q,k;offload:in"; a ValueError where it is not written so."""
+    """Return the names in a policy such as "save:q,k;offload:in"; raises a ValueError if it is malformed."""
     found: dict[str, tuple[str, ...]] = {}
     for clause in remat.split(";") if ":" in remat else ():
         where, _, names = clause.partition(":")
@@ -65,14 +66,14 @@ def named(remat: str) -> NamedTensors:
 
 
 def stored(m: Transformer, T: int, remat: str, dtype: DType) -> Widths:
-    """Bytes for each token in all layers, on the chip."""
+    """Return the bytes per token that all layers save on the chip."""
     names = named(remat)
     if remat == "alternate":
-        # torchtitan's rule: every second product of those in a layer's order
+        # torchtitan's rule: every second matmul, in the order of a layer
         names = NamedTensors(saved=(*(w.name for w in products(m)[::2]), "context"))
     if names.kept:
         saved = _listed(m, dtype.bytes, names.saved)
-        # Each layer begins anew from its input, which waits here or on the host.
+        # each layer is recomputed from its input, which is saved on the chip or on the host
         inputs = 0.0 if "in" in names.offloaded else m.L * m.D * dtype.bytes
         return Widths(saved.wide + inputs, saved.split)
     if remat == "none" or names.recomputed:
@@ -83,7 +84,7 @@ def stored(m: Transformer, T: int, remat: str, dtype: DType) -> Widths:
 
 
 def hosted(m: Transformer, remat: str, dtype: DType) -> Widths:
-    """Bytes for each token in all layers that wait in the host's memory."""
+    """Return the bytes per token that all layers save in host memory."""
     names = named(remat).offloaded
     saved = _listed(m, dtype.bytes, names)
     return Widths(saved.wide + ("in" in names) * m.L * m.D * dtype.bytes, saved.split)
@@ -92,13 +93,13 @@ def hosted(m: Transformer, remat: str, dtype: DType) -> Widths:
 def _listed(m: Transformer, size: float, names: tuple[str, ...]) -> Widths:
     saved = {w.name: _outputs(m, w) for w in products(m) if w.name in names}
     wide = sum(n for name, n in saved.items() if name in _WIDE or name.endswith("down"))
-    # with attention's output its logsumexp, one in fp32 for each head
+    # with attention's output, its log-sum-exp is saved: one fp32 number per head
     context = size * _attended(m) + FP32.bytes * m.softmax_layers * m.N if "context" in names else 0.0
     return Widths(size * wide, size * (sum(saved.values()) - wide) + context)
 
 
 def recomputed(m: Transformer, T: int, remat: str, causal: bool) -> ByClass:
-    """FLOPs for each token that the backward pass does a second time."""
+    """Return the FLOPs per token that the backward pass recomputes."""
     names = named(remat)
     if names.kept:
         return _recomputed_but(m, T, names.kept, causal)
@@ -107,28 +108,28 @@ def recomputed(m: Transformer, T: int, remat: str, causal: bool) -> ByClass:
     policy = _policy(remat)
     counted = arithmetic.flops(m, 1, T, causal=causal)
     scores, values = counted.get("scores"), counted.get("weighted values")
-    # a flash kernel recomputes the scores in any case; where its output is not stored, forward runs again
+    # a flash kernel always recomputes the scores; if its output is not saved, its forward pass runs again
     attention = scores if policy == "all" else 2 * scores + values
     if remat == "alternate":
         again = products(m)[1::2]
-        # 2 FLOPs for each element that a token meets
+        # 2 FLOPs per weight that a token is multiplied by
         dense = sum(w.flops_per_token for w in again if w.part != "experts")
         experts = T * sum(w.flops_per_token for w in again if w.part == "experts")
     else:
         extra = arithmetic.activations(m, 1, T, policy, flash=True, causal=causal).extra_flops
         experts = counted.get("experts") if remat == "full" else 0.0
-        dense = (extra - attention - experts) / T  # the rest: the layers' dense products
+        dense = (extra - attention - experts) / T  # the rest: the layers' dense matmuls
     return ByClass(matmul=dense, attention=attention / T, experts=experts / T)
 
 
 def _recomputed_but(m: Transformer, T: int, names: tuple[str, ...], causal: bool) -> ByClass:
-    """Full rematerialization without the products that are stored."""
+    """Return the FLOPs of full rematerialization without the matmuls whose results are saved."""
     full = recomputed(m, T, "full", causal)
-    # the last product of a layer is not recomputed anyway: no gradient needs its output
+    # the last matmul of a layer is never recomputed, because no gradient needs its output
     spared = [w for w in products(m) if w.name in names and not w.name.endswith("down")]
     routed = sum(w.flops_per_token for w in spared if w.part == "experts")
     dense = sum(w.flops_per_token for w in spared) - routed
-    # A kept output spares the forward pass, not the scores of the backward one.
+    # a saved output avoids the forward pass of attention, but not the scores of its backward pass
     attention = recomputed(m, T, "none", causal).attention if "context" in names else full.attention
     return ByClass(
         matmul=full.matmul - dense, attention=attention, experts=full.experts - routed, head=full.head
@@ -136,7 +137,7 @@ def _recomputed_but(m: Transformer, T: int, names: tuple[str, ...], causal: bool
 
 
 def _recomputed_modules(m: Transformer, T: int, modules: tuple[str, ...], causal: bool) -> ByClass:
-    """The FLOPs of "none", and those of the products inside the modules that are not stored."""
+    """Return the FLOPs of "none" plus those of the matmuls inside the recomputed modules."""
     parts = {"mla_up_proj": _UP, "mlp": ("gate", "up"), "shared_experts": ("shared gate", "shared up")}
     again = {name for module in modules for name in parts.get(module, ())}
     dense = sum(w.flops_per_token for w in products(m) if w.name in again)
@@ -145,13 +146,13 @@ def _recomputed_modules(m: Transformer, T: int, modules: tuple[str, ...], causal
 
 
 def _without(m: Transformer, modules: tuple[str, ...], size: float) -> Widths:
-    """What fused kernels store, without the outputs inside these modules."""
+    """Return the bytes that fused kernels save, without the outputs inside these modules."""
     wide, split = fused(m, size)
     each, x = (3 if m.gated else 2), m.experts
     if "layernorm" in modules:
         wide -= size * m.L * (2 if m.norms > 1 else 1) * m.D
     if "mla_up_proj" in modules and m.latent:
-        # The expanded queries, keys and values are made again from their latents, which are stored instead.
+        # expanded queries, keys and values are recomputed from their latents, which are saved instead
         split -= size * m.softmax_layers * (m.N + 2 * m.K) * m.H
         wide += size * sum(_outputs(m, w) for w in products(m) if w.name in _LATENTS)
     if "mlp" in modules:
@@ -164,9 +165,13 @@ def _without(m: Transformer, modules: tuple[str, ...], size: float) -> Widths:
 
 
 def fused(m: Transformer, size: float) -> Widths:
-    """Korthikanti's count: a layer's inputs of norms and products; queries, keys, values, and the MLP's."""
+    """Return the bytes per token that fused kernels save, by Korthikanti's count.
+
+    These are the inputs of norms and matmuls, queries, keys and values, attention's output, and the MLP's
+    hidden layer.
+    """
     inputs = 2 if m.norms > 1 else 1  # a parallel block has one input for attention and MLP
-    # inputs of attention: N heads of queries, K of keys and K of values
+    # inputs of attention: N query heads, K key heads and K value heads
     heads = m.softmax_layers * (m.N + 2 * m.K) * m.H
     return Widths(
         wide=size * (m.L * (m.norms + inputs) * m.D),  # D elements each
@@ -175,8 +180,8 @@ def fused(m: Transformer, size: float) -> Widths:
 
 
 def _outputs(m: Transformer, w: Weight) -> int:
-    """Elements that a token's product with all copies of a weight gives."""
-    # matrices are [D, ...] but for the two that lead back to D; "q down" leads to a latent vector
+    """Return the elements of a token's results with all active copies of a weight."""
+    # weights are [D, ...], except for the two that lead back to D; "q down" leads to a latent vector
     back = w.name == "o" or (w.name.endswith("down") and w.shape[-1] == m.D)
     each = m.D if back else w.size // w.shape[0]
     return w.active_copies * each

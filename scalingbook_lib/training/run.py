@@ -1,4 +1,4 @@
-"""How many days does a training run take, and what does it cost?
+"""The days, chip-hours, cost and energy of a training run.
 
 Chapter: Training Llama 3.
 """
@@ -23,32 +23,32 @@ class PlannedRun(Result):
     chips: int
     seconds: float
     usd_per_hour: float | None = None  # of one chip
-    power_w: float | None = None  # of one chip, at most
+    power_w: float | None = None  # of one chip, the maximum
     usd_as_of: str | None = None  # the day of the price; None where it was given
 
     @property
     def days(self) -> float:
-        """From the first step to the last."""
+        """The duration in days."""
         return self.seconds / DAY_S
 
     @property
     def chip_hours(self) -> float:
-        """All chips for all the time."""
+        """The number of chips times the hours."""
         return self.chips * self.seconds / HOUR_S
 
     @property
     def usd(self) -> float | None:
-        """What the chip-hours cost; None without a price."""
+        """The cost of the chip-hours in USD; None without a price."""
         return None if self.usd_per_hour is None else self.chip_hours * self.usd_per_hour
 
     @property
     def energy(self) -> Energy | None:
-        """What the chips alone take at their most; None where nobody publishes their watts."""
+        """The energy of the chips alone at maximum power; None if their power is not published."""
         return None if self.power_w is None else Energy(self.chips * self.seconds * self.power_w)
 
     @property
     def tokens_per_s_per_chip(self) -> float:
-        """How the run's pace is often reported."""
+        """Tokens per second and chip."""
         return self.tokens / (self.seconds * self.chips)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class PlannedRun(Result):
 
 
 def run(step: TrainingStep, tokens: float, usd_per_hour: float | None = None) -> PlannedRun:
-    """As many such steps as the tokens take; the price is the chip's own where none is given."""
+    """Return a run of as many steps as the tokens fill; without a price, the chip's own is used."""
     seconds = tokens / step.tokens * step.total_s  # as many steps as the tokens fill
     return _planned(step.machine, tokens, step.chips, seconds, usd_per_hour)
 
@@ -76,11 +76,11 @@ def run_at(
     usd_per_hour: float | None = None,
     dtype: DType = BF16,
 ) -> PlannedRun:
-    """The rule of thumb: 6 · P · tokens over chips · C · MFU, P the parameters that serve a token."""
+    """Return a run by the rule of thumb: 6 · P · tokens / (chips · C · MFU) seconds, P active parameters."""
     P = model.active_params if isinstance(model, Transformer) else model
     # useful FLOPs/s of all chips
     rate = pods * machine.chips * machine.chip.flops_per_s(dtype) * _positive("mfu", mfu)
-    # 2 FLOPs a parameter and token forward, 4 backward (kaplan2020scaling)
+    # 2 FLOPs per parameter and token forward, 4 backward (kaplan2020scaling)
     chips, seconds = pods * machine.chips, 6 * P * tokens / rate
     return _planned(machine, tokens, chips, seconds, usd_per_hour)
 

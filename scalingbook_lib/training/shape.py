@@ -1,6 +1,6 @@
-"""What does a plan make of a model on each chip? Its microbatches, its stage, its share of the weights.
+"""The share of the model and the batch that each chip gets under a plan.
 
-The numbers that memory, traffic and time all start from, worked out once a plan. Chapter: Training.
+Memory, traffic and time all start from these numbers, which are computed once per plan. Chapter: Training.
 """
 
 from dataclasses import dataclass
@@ -15,53 +15,53 @@ from scalingbook_lib.training.work import Work
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingShape:
-    """One plan for one model and batch, as the chips of its longest stage see it."""
+    """One plan for one model and batch, for the chips of the longest pipeline stage."""
 
     plan: Plan
     work: Work
-    m: int  # microbatches of a step
-    t: float  # tokens of a microbatch on each of the chips that split its sequences
+    m: int  # microbatches per step
+    t: float  # tokens per microbatch and context-parallel chip
     stages: StageShares
-    share: float  # of all layers, in the stage with most of them
-    experts: float  # of all layers with experts, in the stage with most of these
-    dense: float  # dense parameters that a chip would hold without ZeRO, copies of key-value heads included
-    kv: float  # those of heads that other chips of its tensor ways hold too
-    kv_copies: int  # chips that hold the same key-value head
-    expert: float  # those of experts
-    shared: int  # chips that hold the same dense parameters, and share them with ZeRO
+    share: float  # the share of all layers, for the stage with the most
+    experts: float  # the share of all layers with experts, for the stage with the most
+    dense: float  # dense parameters per chip without ZeRO, including replicated KV heads
+    kv: float  # of these, parameters of KV heads that are replicated within the TP group
+    kv_copies: int  # chips that hold the same KV head
+    expert: float  # expert parameters per chip without ZeRO
+    shared: int  # chips with the same dense parameters, over which ZeRO shards them
     expert_shared: int  # chips that hold the same experts
-    moved: float  # bytes of a weight on its way: as stored, or as the activations where that is less
-    reduced: float  # bytes of a gradient on its way: as the plan says, or as it is stored
-    wide: int  # chips over which the residual stream is split
-    chips: int  # of one pod
+    moved: float  # bytes per gathered weight: as stored, or as the activations if that is less
+    reduced: float  # bytes per reduced gradient: as the plan says, or as stored
+    wide: int  # chips that shard the residual stream
+    chips: int  # chips per pod
 
     @property
     def routed(self) -> float:
-        """Copies of tokens that a chip's experts get in a microbatch and layer, on average."""
+        """The mean number of routed tokens that a chip's experts receive per microbatch and layer."""
         experts = self.work.model.experts
-        # the chips that split one expert's width all have its tokens
+        # all chips that shard one expert have its tokens
         return self.t * experts.k * self.plan.expert_ways / self.plan.tp if experts else 0.0
 
     @property
     def local_experts(self) -> float:
-        """Experts of a layer on each chip."""
+        """The number of experts per layer and chip."""
         experts = self.work.model.experts
         return experts.E / self.plan.ep if experts else 0.0
 
     def skewed(self, skew: float | None) -> float:
-        """The tokens of the busiest chip's experts over the mean of all chips, by preference alone."""
+        """Return the expected tokens of the busiest chip's experts over the mean of all chips."""
         experts, ep = self.work.model.experts, self.plan.ep
         return busiest_over_mean(experts.E, ep, skew=skew) if experts and skew else 1.0
 
     def busiest(self, skew: float | None) -> float:
-        """The same, by preference and by chance (`steps.expert_load`); 1 with a skew of None."""
+        """Return the same ratio including random variation (`steps.expert_load`); 1 if the skew is None."""
         if skew is None or not self.work.model.experts:
             return 1.0
         return self.skewed(skew) * variation(self.plan.ep, self.routed)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The mesh: tp, cp, the part of fsdp whose chips hold other experts, the rest, pp, dp."""
+        """The mesh sizes: tp, cp, the part of fsdp that shards experts, the rest of fsdp, pp, dp."""
         p = self.plan
         z = p.ep * p.expert_ways // (p.tp * p.cp)
         z = z if z > 1 and p.fsdp % z == 0 else 1
@@ -69,33 +69,33 @@ class TrainingShape:
 
     @property
     def stored(self) -> Widths:
-        """Bytes of activations of each token that wait on the chip, in all layers."""
+        """The bytes per token of activations that all layers save on the chip."""
         return self.on_chip(self.work.stored)
 
     @property
     def hosted(self) -> Widths:
-        """Those that wait in the host's memory: named tensors, and all of some layers."""
+        """The bytes per token in host memory: named tensors, and all activations of offloaded layers."""
         share, w = self.plan.offload_layers / self.work.model.L, self.work
         return Widths(w.hosted.wide + share * w.stored.wide, w.hosted.split + share * w.stored.split)
 
     def on_chip(self, stored: Widths) -> Widths:
-        """Without the layers whose activations are offloaded."""
+        """Return `stored` without the layers whose activations are offloaded."""
         share = 1 - self.plan.offload_layers / self.work.model.L
         return Widths(share * stored.wide, share * stored.split)
 
     def of_token(self, amount: Widths) -> float:
-        """What a chip has of an amount, for each of its t tokens."""
+        """Return a chip's share of an amount, for each of its t tokens."""
         return amount.wide / self.wide + amount.split / self.plan.tp
 
 
 def shape(work: Work, plan: Plan, batch: int) -> TrainingShape:
-    """The shape of a plan; a PlanError where the batch or the experts do not divide."""
+    """Return the shape of a plan; raises a PlanError if the batch or the experts do not divide."""
     model, p = work.model, plan.pp
     dealt = stages(model, work.T, work.causal, p, plan.chunks, plan.stage_layers)
     share, experts = dealt.layers / model.L, dealt.experts / (model.moe_layers or 1)
-    # with stages, the larger of embedding and unembedding counts for the first and for the last
+    # with pipeline stages, both the first and the last count the larger of embedding and unembedding
     outer = (work.embedding + work.head) if p == 1 else max(work.embedding, work.head)
-    stage = plan.tp // plan.expert_ways * plan.cp * plan.fsdp  # chips among which experts can be spread
+    stage = plan.tp // plan.expert_ways * plan.cp * plan.fsdp  # chips over which experts can be distributed
     if stage % plan.ep:
         raise PlanError(
             f"ep={plan.ep} does not divide the {stage:,} = tp/expert_tp · cp · fsdp chips of a stage; "

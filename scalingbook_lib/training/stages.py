@@ -1,10 +1,10 @@
-"""How are layers dealt to the stages of a pipeline, and which stage has most to do?
+"""The distribution of layers over pipeline stages, and the stage with the most work.
 
-Where they divide into p stages of v chunks, each stage has the same, and the last the unembedding besides.
-Where they do not, people deal them by hand, so that the last stage with its unembedding is not the longest:
-Llama 3's 126 over 16 are 7, 14 times 8, and 7 (arXiv 2407.21783, section 3.3.2), Megatron-Bridge's 62 of
-DeepSeek-V3 over 4 are 16, 16, 16 and 14. Nobody pads a stage to whole chunks. Layers differ where some have
-experts, or see a window. Chapter: Training.
+If the layers divide by p stages of v chunks, all stages get the same number, and the last one also has the
+unembedding. If they do not, published runs choose the numbers by hand, so that the last stage with its
+unembedding is not the longest: Llama 3 has 126 layers on 16 stages as 7, 14 times 8, and 7 (arXiv 2407.21783,
+section 3.3.2), and Megatron-Bridge has the 62 of DeepSeek-V3 on 4 stages as 16, 16, 16 and 14. Stages are not
+padded to whole chunks. Layers with experts or with a window differ in their work. Chapter: Training.
 """
 
 from functools import lru_cache
@@ -16,31 +16,31 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import pair_flops, pairs
 from scalingbook_lib.models.arithmetic.remat import products
 
-_SPARSE = ("router", "experts", "shared experts")  # what a layer with experts has in place of a dense MLP
+_SPARSE = ("router", "experts", "shared experts")  # what a layer with experts has instead of a dense MLP
 
 
 def too_few(L: int, p: int, v: int) -> bool:
-    """Whether p stages of v chunks are more than L layers; the two ends may have chunks of their own."""
+    """Return whether L layers are too few for p stages of v chunks; the ends may have their own chunks."""
     return p > 1 and (p > L or p * v > L + 2)
 
 
 class StageShares(NamedTuple):
-    """What the fullest stage and the last one have."""
+    """The layers and the work of the fullest stage and of the last one."""
 
-    layers: int  # of the stage with most of them
-    experts: int  # layers with experts, of the stage with most of these
-    longest: float  # share of all layers' arithmetic, of the stage with most of it
-    last: float  # share of the layers, of the last stage
-    last_work: float  # share of their arithmetic, of the last stage
+    layers: int  # layers of the stage with the most
+    experts: int  # layers with experts, of the stage with the most
+    longest: float  # the share of all layers' FLOPs, of the stage with the most
+    last: float  # the share of the layers on the last stage
+    last_work: float  # the share of their FLOPs on the last stage
 
 
-@lru_cache(maxsize=1 << 12)  # a search asks for each thousands of times
+@lru_cache(maxsize=1 << 12)  # a search needs each of them thousands of times
 def stages(
     model: Transformer, T: int, causal: bool, p: int, v: int, given: tuple[int, ...] | None = None
 ) -> StageShares:
-    """The stages of a model at sequences of T tokens, with the layers that are `given` for each."""
+    """Return the shares of the stages for sequences of T tokens; `given` fixes the layers of each stage."""
     flops, layers = _flops(model, T, causal), iter(range(model.L))
-    head = 2 * T * model.D * model.V * model.L / sum(flops)  # as so many layers
+    head = 2 * T * model.D * model.V * model.L / sum(flops)  # the unembedding, in units of a mean layer
     even = p == 1 or model.L % (p * v) == 0
     sizes = [*given] if given else [model.L // p] * p if even else _by_hand(model.L, p, head)
     dealt: list[list[int]] = [[] for _ in sizes]
@@ -58,7 +58,7 @@ def stages(
 
 
 def _by_hand(L: int, p: int, head: float) -> list[int]:
-    """The least n that no stage exceeds, the last with its unembedding; the others differ by one at most."""
+    """Return stage sizes with the smallest maximum, counting the head; the others differ by at most one."""
     n = next(n for n in count(ceil(L / p)) if (p - 1) * n + max(n - ceil(head), 0) >= L)
     last = max(min(n - ceil(head), L // p), 0)
     each, more = divmod(L - last, p - 1)
@@ -70,7 +70,7 @@ def _routed(m: Transformer, layer: int) -> bool:
 
 
 def _flops(m: Transformer, T: int, causal: bool) -> list[int]:
-    """Forward FLOPs of a sequence, layer by layer; whole numbers, so that equal layers have equal shares."""
+    """Return the forward FLOPs of a sequence by layer, as integers, so equal layers have equal shares."""
     routed, dense, both = 0, 0, 0
     for w in products(m):
         if w.part in _SPARSE:

@@ -1,4 +1,4 @@
-"""Into what parts do arithmetic and memory fall? Two small records that all plans share.
+"""Two records of amounts per token: FLOPs by class of operation, and bytes by what shards them.
 
 Chapter: Training.
 """
@@ -7,26 +7,26 @@ from typing import NamedTuple
 
 
 class ByClass(NamedTuple):
-    """A figure for each class of operation: chips reach a share of their peak that differs between them."""
+    """One number per class of operation; each class reaches a different share of the peak."""
 
-    matmul: float = 0.0  # products with the layers' dense weights
-    attention: float = 0.0  # scores and weighted values
-    experts: float = 0.0  # products with routed experts' weights
+    matmul: float = 0.0  # matmuls with the layers' dense weights
+    attention: float = 0.0  # dot-product attention
+    experts: float = 0.0  # matmuls with routed experts' weights
     head: float = 0.0  # the unembedding
 
     @property
     def layers(self) -> float:
-        """All but the head, which only the last stage of a pipeline has."""
+        """The sum without the head, which only the last pipeline stage has."""
         return sum((self.matmul, self.attention, self.experts))
 
     @property
     def total(self) -> float:
-        """All classes."""
+        """The sum of all classes."""
         return sum(self)
 
 
 class Widths(NamedTuple):
-    """An amount for each token, by what splits it (section "Sequence parallelism" of the chapter)."""
+    """An amount per token, by what shards it (see the section "Sequence parallelism" of the chapter)."""
 
-    wide: float = 0.0  # as wide as the residual stream, D: split by sequence parallelism, else by nothing
-    split: float = 0.0  # heads and hidden width, N·H and F: split by tensor parallelism
+    wide: float = 0.0  # width D of the residual stream: sharded by sequence parallelism only
+    split: float = 0.0  # heads and hidden layer, N·H and F: sharded by tensor parallelism

@@ -1,8 +1,9 @@
-"""How long does a plan's step take, and what of its collectives does the arithmetic hide?
+"""The time of a training step by term, and the exposed part of its collectives.
 
-Numbers alone, quick enough for a search; `step` tells them. Per pass and microbatch: what cannot overlap is
-waited for; the rest is hidden by it and by the arithmetic as far as it is shorter, axis by axis ("full"), or
-not at all ("none"), or in between. Chapter: Training.
+These functions return plain numbers, fast enough for a search; `step` presents them. In each pass of a
+microbatch, collectives that cannot overlap are exposed. The others are hidden behind these and behind
+compute: with overlap "full", only the excess of the longest mesh axis is exposed, with "none" all of it, and
+in between a mixture of both. Chapter: Training.
 """
 
 from collections import defaultdict
@@ -20,57 +21,62 @@ from scalingbook_lib.training.remat import named
 from scalingbook_lib.training.shape import TrainingShape
 from scalingbook_lib.training.terms import ByClass
 
-WIDE_HEAD = 128  # elements of the heads whose rate `TrainingEfficiency.attention` is
+WIDE_HEAD = 128  # head width for which `TrainingEfficiency.attention` is the rate
 
 type Waits = dict[str, float]  # seconds by mesh axis
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seconds:
-    """A step by term. Arithmetic and memory are those of the mean stage."""
+    """The time of a step by term; compute and memory are those of the mean pipeline stage."""
 
-    math: ByClass  # needed arithmetic: 6 FLOPs a parameter and token, and attention's, over C
-    recomputed_s: float  # arithmetic done a second time
-    memory_s: float  # norms, activation functions, weights that few tokens do not hide, and the host
-    uneven_s: float  # what the longest stage does more than the mean one
-    exposed: Waits  # what is waited for
+    math: ByClass  # model FLOPs over C: 6 per parameter and token, and attention's
+    recomputed_s: float  # recomputation
+    memory_s: float  # norms, activation functions, exposed weight reads, and the host
+    uneven_s: float  # the work of the longest stage beyond the mean one
+    exposed: Waits  # exposed communication by mesh axis
     bubble_s: float
     optimizer_s: float
     fixed_s: float
     total_s: float
-    forward_s: float  # of one microbatch in the longest stage, waiting included
+    forward_s: float  # one microbatch in the longest stage, with exposed communication
     backward_s: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layers:
-    """One microbatch through all layers and the head, as if one chip of each stage did them in turn."""
+    """The time of one microbatch through all layers and the head, summed over the pipeline stages."""
 
     math: ByClass  # forward
-    recomputed_s: float  # arithmetic, in the backward pass
+    recomputed_s: float  # recomputation, in the backward pass
     memory_s: float  # forward, and twice as much backward
-    memory_again_s: float  # and once more where layers are recomputed
-    read_s: float  # of memory_s: weights that few tokens do not hide
-    attention_again_s: float  # of recomputed_s: attention's
+    memory_again_s: float  # once more if layers are recomputed
+    read_s: float  # of memory_s: exposed weight reads
+    attention_again_s: float  # of recomputed_s: attention
     frozen: bool
     layers: int
-    routed_layers: int  # those with experts
-    host_s: float  # of one layer with experts: what the host needs to launch it, forward
+    routed_layers: int  # layers with experts
+    host_s: float  # host time to launch one layer with experts, forward
 
     @property
     def forward_s(self) -> float:
-        """The layers without the head."""
-        return self._device_s + self._hosted(self._device_s, 1)
+        """The seconds of the forward pass, without the head."""
+        return self._device_s + self.forward_waited_s
 
     @property
     def backward_s(self) -> float:
-        """Two products for each forward one: the gradients of both factors, or of one, of frozen weights."""
-        return self._back_s + self._hosted(self._back_s, self._launches)
+        """The seconds of the backward pass, without the head: two matmuls per forward one (frozen: one)."""
+        return self._back_s + self.backward_waited_s
 
     @property
-    def waited_s(self) -> float:
-        """What both passes wait for the host."""
-        return self._hosted(self._device_s, 1) + self._hosted(self._back_s, self._launches)
+    def forward_waited_s(self) -> float:
+        """The seconds that the forward pass waits for the host."""
+        return self._hosted(self._device_s, 1)
+
+    @property
+    def backward_waited_s(self) -> float:
+        """The seconds that the backward pass waits for the host."""
+        return self._hosted(self._back_s, self._launches)
 
     @property
     def _device_s(self) -> float:
@@ -83,12 +89,12 @@ class Layers:
 
     @property
     def _launches(self) -> int:
-        return 3 if self.memory_again_s else 2  # of a forward pass: what is recomputed is launched again
+        return 3 if self.memory_again_s else 2  # in units of a forward pass; recomputation is launched again
 
     def _hosted(self, device_s: float, launches: int) -> float:
-        """What the host adds to a pass in which the chip has `device_s` to do.
+        """Return the seconds that the host adds to a pass of `device_s` seconds of chip work.
 
-        The longer of both is waited for; where they are equal, neither hides all of the other.
+        The longer of the two sets the pace; if they are equal, neither fully hides the other.
         """
         if not self.host_s:
             return 0.0
@@ -99,23 +105,26 @@ class Layers:
 def seconds(
     s: TrainingShape, traffic: Sequence[TrainingCollective], chip: Chip, efficiency: TrainingEfficiency
 ) -> Seconds:
-    """Every term of one step; the bubble is `pipelines.bubble` of the passes, waiting included."""
+    """Return every term of one step; `pipelines.bubble` gets passes with their exposed communication."""
     p, m, hidden = s.plan.pp, s.m, s.plan.hidden * efficiency.overlap
-    mean = m / p  # microbatches times a stage's mean share of the layers
-    passes = 2 if s.plan.frozen else 3  # of a product: its output, and the gradients of both factors
-    head_again = 1 if s.plan.loss_tiles > 1 else 0  # a tile's logits are made again for their gradient
+    mean = m / p  # microbatches times the mean share of the layers per stage
+    passes = 2 if s.plan.frozen else 3  # per matmul: its result, and the gradients of both operands
+    head_again = 1 if s.plan.loss_tiles > 1 else 0  # the logits of a tile are recomputed for their gradient
     one = layers(s, chip, efficiency)
     exposed: Waits = defaultdict(float)
     long_f = _longest(s, one.forward_s, one.math.head)
     long_b = _longest(s, one.backward_s, (passes - 1 + head_again) * one.math.head)
-    attends_f = s.stages.longest * one.math.attention
-    attends_b = 2 * attends_f + s.stages.longest * one.attention_again_s
+    # a transfer also proceeds while the chip waits for the host
+    hides_f = s.stages.longest * (one.math.attention + one.forward_waited_s)
+    attention_back_s = 2 * one.math.attention + one.attention_again_s
+    hides_b = s.stages.longest * (attention_back_s + one.backward_waited_s)
     forward = [row for row in traffic if row.when == "fwd"]
     backward = [row for row in traffic if row.when == "bwd"]
-    each_f, step_f = _pass(forward, long_f, attends_f, m, hidden, exposed)
-    each_b, step_b = _pass(backward, long_b, attends_b, m, hidden, exposed)
+    each_f, step_f = _pass(forward, long_f, hides_f, m, hidden, exposed)
+    each_b, step_b = _pass(backward, long_b, hides_b, m, hidden, exposed)
     bubble_s = _idle(s, each_f, each_b)
     optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory) + _fetched_s(s, chip)
+    waited_s = one.forward_waited_s + one.backward_waited_s
     worked_s = one.forward_s + one.backward_s + (passes + head_again) * one.math.head
     return Seconds(
         math=ByClass(
@@ -125,7 +134,7 @@ def seconds(
             head=passes * mean * one.math.head,
         ),
         recomputed_s=mean * (one.recomputed_s + head_again * one.math.head),
-        memory_s=mean * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s + one.waited_s),
+        memory_s=mean * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s + waited_s),
         uneven_s=m * (long_f + long_b) - mean * worked_s if p > 1 else 0.0,
         exposed=dict(exposed),
         bubble_s=bubble_s,
@@ -140,20 +149,20 @@ def seconds(
 def _pass(
     traffic: Sequence[TrainingCollective],
     math_s: float,
-    attention_s: float,
+    hides_ring_s: float,
     m: int,
     hidden: float,
     exposed: Waits,
 ) -> tuple[float, float]:
-    """One direction: seconds of one microbatch, and of all m; what is waited for is added to `exposed`.
+    """Return the seconds of one microbatch and of all m in one direction, and add to `exposed`.
 
-    A collective is on the critical path of each microbatch, or beside its arithmetic, or comes once a step,
-    beside one microbatch: the first forward or the last backward. `attention_s` is the part of the arithmetic
-    that a ring of keys and values can hide behind.
+    A collective is on the critical path of each microbatch, or overlaps with its compute, or runs once per
+    step and overlaps with a single microbatch: the first one forward or the last one backward. `hides_ring_s`
+    is the time that can hide a ring of keys and values.
     """
     waited: Waits = defaultdict(float)
     beside: Waits = defaultdict(float)
-    last: Waits = defaultdict(float)  # beside that one microbatch: what comes once, then what always comes
+    last: Waits = defaultdict(float)  # that single microbatch: what runs once, then what always runs
     ring_s, pieces = 0.0, 1
     for row in traffic:
         if row.axes == "C" and row.overlappable:
@@ -162,11 +171,11 @@ def _pass(
         waits = last if row.once else beside if row.overlappable else waited
         waits[row.axes] += row.seconds if row.once else row.seconds / m
     if ring_s:
-        waited["C"] += _ring_wait(ring_s, pieces, attention_s, hidden)
+        waited["C"] += _ring_wait(ring_s, pieces, hides_ring_s, hidden)
     busy = math_s + sum(waited.values())
     for axis, s in waited.items():
         exposed[axis] += m * s
-    # With what comes once, one of the m microbatches has more beside it.
+    # collectives that run once add to the communication of one of the m microbatches
     each = busy + _left(busy, beside, hidden, exposed, m - 1 if last else m)
     if not last:
         return each, m * each
@@ -175,26 +184,27 @@ def _pass(
     return each, (m - 1) * each + busy + _left(busy, last, hidden, exposed, 1)
 
 
-def _ring_wait(ring_s: float, pieces: int, attention_s: float, hidden: float) -> float:
-    """The part of a ring's time that attention does not hide, in seconds per microbatch.
+def _ring_wait(ring_s: float, pieces: int, hides_ring_s: float, hidden: float) -> float:
+    """The part of a ring's time that is exposed, in seconds per microbatch.
 
-    While a chip attends to one of the `pieces` of keys and values, the next one arrives. Attention to the
-    last piece hides nothing, and neither do the matmuls: the output projection needs every piece.
+    While a chip attends to one of the `pieces` of keys and values, or waits for the host, the next one
+    arrives. Attention to the last piece hides nothing, and neither do the matmuls: the output projection
+    needs every piece.
     """
     # (pieces - 1) · max(transfer - attention, 0) of one piece, summed over the ring's steps
-    beside_s = attention_s * (pieces - 1) / pieces
+    beside_s = hides_ring_s * (pieces - 1) / pieces
     return (1 - hidden) * ring_s + hidden * max(ring_s - beside_s, 0.0)
 
 
 def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int) -> float:
-    """What `busy` seconds do not hide: full overlap leaves the longest axis's excess, none leaves all."""
+    """Return the exposed seconds beside `busy`: the excess of the longest axis, or without overlap all."""
     if not beside:
         return 0.0
     left = 0.0
     worst = max(beside, key=beside.__getitem__)
     for axis, part in beside.items():
         rest = (1 - hidden) * part + (hidden * max(part - busy, 0.0) if axis == worst else 0.0)
-        # collectives over different axes are taken to have links of their own: the longest alone stands out
+        # collectives over different axes have links of their own, so only the longest can be exposed
         if rest:
             left += rest
             exposed[axis] += often * rest
@@ -202,16 +212,16 @@ def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int)
 
 
 def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
-    """FLOPs over C, class by class, and what waits for the HBM.
+    """Return the compute time by class, FLOPs over C, and the time spent on memory and on the host.
 
-    Copies of key-value heads are multiplied by on every chip that has one. Attention and the unembedding
-    compute in the type of the activations. The HBM is waited for by pointwise operations, and by products of
-    so few tokens that their weights take longer to read than to multiply. The host is waited for where it
-    takes longer to launch the kernels of a layer with experts than the chip to run them.
+    Every chip computes with its replicas of KV heads. Attention and the unembedding compute in the dtype of
+    the activations. Pointwise operations are memory-bound, and so are matmuls with few tokens, whose weights
+    take longer to read than to multiply. The host is exposed if it takes longer to launch the kernels of a
+    layer with experts than the chip takes to run them.
     """
-    plan, w, t = s.plan, s.work, s.t / s.plan.tp  # t: tokens that each chip would have whole layers for
+    plan, w, t = s.plan, s.work, s.t / s.plan.tp  # t: tokens per chip, as if each chip had whole layers
     narrow_s, plain_s = t / chip.flops_per_s(plan.compute), t / chip.flops_per_s(plan.activations)
-    of_flop = ByClass(  # seconds for one FLOP of each token
+    of_flop = ByClass(  # seconds for one FLOP per token
         matmul=narrow_s / e.matmul * w.again(plan.tp),
         attention=plain_s / e.attention * (1 + e.ramp / w.T) * _crowded(s) * _padded(s, e),
         experts=narrow_s / e.experts * s.busiest(e.expert_skew) * _tiles(s, e),
@@ -244,17 +254,18 @@ def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
         host_s=e.expert_layer_s + e.expert_launch_s * s.local_experts if w.model.moe_layers else 0.0,
         memory_again_s=passed_s + _read(s, w.recomputed, of_flop, bytes_per_s)
         if plan.remat not in ("none", "all")
-        and not named(plan.remat).recomputed  # single modules launch little
+        and not named(plan.remat).recomputed  # single modules launch few kernels
         else 0.0,
     )
 
 
 def _crowded(s: TrainingShape) -> float:
-    """What the chip with the end of a causal sequence does of attention, over the mean chip: 2 - 1/cp.
+    """Return the attention work of the chip with the end of a causal sequence over the mean: 2 - 1/cp.
 
-    Of cp pieces the last meets all, the first itself alone; in a ring all wait for it at every turn. Zigzag
-    (Brandon et al., arXiv 2311.09431, Llama 3's 2 cp pieces) gives each chip two pieces that add up alike;
-    Ulysses has all of the sequence. Within a window pieces differ less.
+    The last of cp shards attends to all shards, and the first only to itself; in a ring, all chips wait for
+    the last one in every step. Zigzag (Brandon et al., arXiv 2311.09431; Llama 3's 2 cp shards) gives each
+    chip two shards whose work adds up to the mean, and with Ulysses each chip has the whole sequence. Within
+    a window, shards differ less.
     """
     plan, w = s.plan, s.work
     if plan.cp == 1 or plan.zigzag or plan.context == "ulysses" or not w.causal:
@@ -265,12 +276,12 @@ def _crowded(s: TrainingShape) -> float:
 
 
 def _merged(s: TrainingShape) -> float:
-    """Bytes to merge a ring's partial outputs: two are read and one is written for each further piece.
+    """Return the bytes to merge a ring's partial outputs: two are read and one is written per further shard.
 
-    The backward pass does so twice, for the gradients of queries and of keys and values. With a zigzag,
-    pieces from later in the sequence meet only the later half of a chip's queries, so a query meets
-    (3 cp + 1) / 4 pieces. The published runs with the shortest pieces (1,024 tokens: cp=8 at 8,192) show no
-    other loss of attention.
+    The backward pass does this twice, for the gradients of queries and of keys and values. With zigzag,
+    shards from later in the sequence concern only the later half of a chip's queries, so a query attends to
+    (3 cp + 1) / 4 shards. The published runs with the shortest shards (1,024 tokens: cp=8 at 8,192) show no
+    other loss in attention.
     """
     plan, w = s.plan, s.work
     if plan.cp == 1 or plan.context != "ring":
@@ -295,7 +306,7 @@ def _padded(s: TrainingShape, e: TrainingEfficiency) -> float:
 
 
 def _tiles(s: TrainingShape, e: TrainingEfficiency) -> float:
-    """What experts compute in whole tiles over what they have: of rows, half a tile more on average."""
+    """Return the FLOPs of experts in whole tiles over the exact FLOPs (half a tile of rows more)."""
     model, tile = s.work.model, e.expert_tile
     if not model.experts or not tile:
         return 1.0
@@ -305,7 +316,7 @@ def _tiles(s: TrainingShape, e: TrainingEfficiency) -> float:
 
 
 def _operands(s: TrainingShape) -> float:
-    """Bytes that products read and write; a narrower type is written first, as it is and transposed."""
+    """Return the bytes that matmuls read and write; narrower inputs are first written in two layouts."""
     plan, operands = s.plan, s.work.operands
     wide, narrow = plan.activations.bytes, plan.compute.bytes
     each = (wide + narrow) / 2 + ((wide + 2 * narrow) / 2 if narrow < wide else 0)
@@ -313,9 +324,9 @@ def _operands(s: TrainingShape) -> float:
 
 
 def _read(s: TrainingShape, done: ByClass, of_flop: ByClass, bytes_per_s: float) -> float:
-    """What reading the weights of these products, once a microbatch, takes longer than the products."""
+    """Return the seconds by which reading the weights once per microbatch exceeds their matmuls."""
     plan, w = s.plan, s.work
-    # w bytes a parameter over W_hbm, for one FLOP of a token's: against t/C
+    # w bytes per parameter over W_hbm, per FLOP of a token; compared with t/C
     dense_s = s.moved * (w.split + w.beyond(plan.tp)) / (plan.tp * bytes_per_s * w.forward.matmul)
     read_s = max(dense_s - of_flop.matmul, 0.0) * done.matmul
     if not w.expert:
@@ -325,8 +336,8 @@ def _read(s: TrainingShape, done: ByClass, of_flop: ByClass, bytes_per_s: float)
 
 
 def _longest(s: TrainingShape, layers_s: float, head_s: float) -> float:
-    """The longest stage: one whose layers have most to do, or the last with the unembedding."""
-    # all stages keep the pace of that one
+    """Return the seconds of the longest stage: the one with the most work, or the last with the head."""
+    # the longest stage sets the pace
     return max(s.stages.longest * layers_s, s.stages.last_work * layers_s + head_s)
 
 
@@ -347,25 +358,25 @@ def _idle(s: TrainingShape, forward_s: float, backward_s: float) -> float:
 
 
 def _owned(s: TrainingShape) -> float:
-    """The parameters that one chip updates."""
+    """Return the number of parameters that one chip updates."""
     return s.dense / s.shared + s.expert / s.expert_shared if s.plan.zero else s.dense + s.expert
 
 
 def _state_bytes(plan: Plan) -> float:
-    """Bytes of the optimizer's state per parameter; without a master copy, of the weights themselves."""
+    """Return the bytes of optimizer state per parameter; without a master copy, the weights count."""
     master = plan.master.bytes if plan.master else plan.weights.bytes
     return 2 * plan.moments.bytes + master
 
 
 def _update(s: TrainingShape) -> float:
-    """Bytes of one chip's optimizer step, for each parameter that it updates."""
+    """Return the bytes that the optimizer step of one chip reads and writes."""
     plan = s.plan
-    each = 2 * _state_bytes(plan) + plan.gradients.bytes + plan.weights.bytes  # state read and written
+    each = 2 * _state_bytes(plan) + plan.gradients.bytes + plan.weights.bytes  # the state is read and written
     return 0.0 if plan.frozen else _owned(s) * each
 
 
 def _fetched_s(s: TrainingShape, chip: Chip) -> float:
-    """Seconds in which an offloaded optimizer's state comes from the host while the updated state returns."""
+    """Return the seconds to fetch an offloaded optimizer state; the updated state returns meanwhile."""
     if not s.plan.offload_optimizer or s.plan.frozen:
         return 0.0
     state = 2 * s.plan.moments.bytes + (s.plan.master.bytes if s.plan.master else 0.0)

@@ -1,6 +1,6 @@
-"""What does one token cost, and what does a layer hold? A model's constants, counted once for all plans.
+"""FLOPs, bytes and parameters of a model per token, counted once for all plans.
 
-FLOPs are those of `arithmetic.flops`; what is stored and recomputed is in `remat`. Chapter: Training.
+FLOPs are those of `arithmetic.flops`; saved and recomputed activations come from `remat`. Chapter: Training.
 """
 
 from dataclasses import dataclass
@@ -12,62 +12,62 @@ from scalingbook_lib.training import remat as policies
 from scalingbook_lib.training.terms import ByClass, Widths
 from scalingbook_lib.units import BF16, DType
 
-_WHOLE = ("norms", "router", "positions")  # weights that tensor parallelism copies
+_WHOLE = ("norms", "router", "positions")  # weights that tensor parallelism replicates
 _OUTER = ("embedding", "unembedding", "experts", "positions")  # not among a layer's dense weights
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """Per token where not said otherwise, all layers together, undivided by any parallelism."""
+    """Amounts per token unless stated otherwise, summed over all layers, before any sharding."""
 
     model: Transformer
     T: int
     causal: bool
-    forward: ByClass  # FLOPs: 2 for each parameter that a token meets, and attention's own
-    recomputed: ByClass  # FLOPs that the backward pass does a second time
-    stored: Widths  # bytes of activations that wait on the chip for the backward pass
-    hosted: Widths  # bytes of them that wait in the host's memory
+    forward: ByClass  # FLOPs: 2 per active parameter, and attention's
+    recomputed: ByClass  # FLOPs that the backward pass recomputes
+    stored: Widths  # bytes of activations saved on the chip
+    hosted: Widths  # bytes of activations saved in host memory
     working: Widths  # bytes that one layer holds while it is recomputed
     pointwise: Widths  # bytes that norms and activation functions read and write, forward
-    operands: Widths  # elements that the layers' products read and write, forward
-    split: int  # parameters of all layers that tensor parallelism splits
-    copied: int  # those that it copies
-    by_kv_head: int  # of those that it splits: for keys and values
-    expert: int  # those of routed experts
+    operands: Widths  # elements that the layers' matmuls read and write, forward
+    split: int  # parameters of all layers that tensor parallelism shards
+    copied: int  # parameters that it replicates
+    by_kv_head: int  # of those that it shards: for keys and values
+    expert: int  # parameters of routed experts
     embedding: int
     head: int
-    pairs: float  # inputs gathered and outputs scattered, by tensor parallelism: how often in all layers
+    pairs: float  # pairs of a gather and a scatter by tensor parallelism, in all layers
     expert_pairs: float
     kv: float  # elements of keys and values
     heads: float  # elements of queries, keys, values and outputs
 
     @property
     def useful(self) -> float:
-        """Forward and backward, nothing twice: three times the forward pass."""
-        return 3 * self.forward.total  # backward every product has two: 4 FLOPs for 2
+        """The model FLOPs of a training step: three times those of the forward pass."""
+        return 3 * self.forward.total  # the backward pass has two matmuls per forward one: 4 FLOPs for 2
 
     def beyond(self, tp: int) -> float:
-        """Keys' and values' parameters that tp chips hold together beyond the model's, in copies of heads."""
-        return self.by_kv_head * tp * (whole_heads(self.model.K, tp) - 1 / tp)  # 0.0 where they divide
+        """Return the parameters of replicated KV heads that tp chips hold in addition to the model's."""
+        return self.by_kv_head * tp * (whole_heads(self.model.K, tp) - 1 / tp)  # 0.0 if the heads divide
 
     def again(self, tp: int) -> float:
-        """FLOPs of the layers' products over the model's: every chip multiplies by the copies that it has."""
+        """Return the FLOPs of dense matmuls, including those with replicated KV heads, over the model's."""
         return 1 + 2 * self.beyond(tp) / self.forward.matmul
 
     @property
     def put_off(self) -> float:
-        """The weights' part of the backward pass, which a schedule may put off: a share of its FLOPs.
+        """The share of the backward FLOPs for weight gradients, which a schedule may postpone.
 
-        Attention has no weights, and what is done again comes first. Of what the pass waits for, it has the
-        same share: were it seconds of arithmetic alone, faster chips would wait longer for it.
+        Attention has no weights, and recomputation has to come first. The same share of the exposed
+        communication is postponed; otherwise faster chips would wait longer.
         """
         weights = self.forward.total - self.forward.attention
         return weights / (2 * self.forward.total + self.recomputed.total)
 
 
-@lru_cache(maxsize=256)  # a step takes 3.3 times as long without
+@lru_cache(maxsize=256)  # without the cache, a step takes 3.3 times as long to evaluate
 def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> Work:
-    """The constants of a model under one policy of rematerialization, `dtype` that of the activations."""
+    """Return the amounts of a model under one rematerialization policy; `dtype` is the activations'."""
     part = model.by_part
     copied = sum(n for name, n in part.items() if name in _WHOLE and name not in _OUTER)
     dense = sum(n for name, n in part.items() if name not in _OUTER)
@@ -93,7 +93,7 @@ def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> 
         expert=part.get("experts", 0),
         embedding=part.get("embedding", 0) + part.get("positions", 0),
         head=part.get("unembedding", 0),
-        # attention and MLP are a pair each, one together in a parallel block; experts are counted apart
+        # attention and MLP are one pair each, or together in a parallel block; experts are separate
         pairs=(model.L - model.moe_layers) * (2 if model.norms > 1 else 1)
         + model.moe_layers * (2 if shared else 1),
         expert_pairs=float(model.moe_layers),
@@ -114,17 +114,17 @@ def _forward(m: Transformer, T: int, causal: bool) -> ByClass:
 
 
 def _working(m: Transformer, T: int, remat: str, dtype: DType) -> Widths:
-    """All that one layer's products read, but what waits for them; nothing where nothing is recomputed."""
+    """Return the bytes per token of one layer's recomputed matmul inputs; 0 without recomputation."""
     if remat in ("none", "all"):
         return Widths()
     read, waits = policies.fused(m, dtype.bytes), policies.stored(m, T, remat, dtype)
-    inputs = policies.stored(m, T, "full", dtype)  # the layers' own: made anew is what lies within
+    inputs = policies.stored(m, T, "full", dtype)  # the rest of a layer is recomputed from these
     wide, split = (max(r - max(w - i, 0.0), 0.0) / m.L for r, w, i in zip(read, waits, inputs, strict=True))
     return Widths(wide, split)
 
 
 def _operands(m: Transformer) -> Widths:
-    """Every product has D elements on one side; tensor parallelism splits the other."""
+    """Return the elements per token of all matmul operands: D on one side; TP shards the other side."""
     products = policies.products(m)
     return Widths(
         wide=sum(w.active_copies * m.D for w in products),
@@ -133,9 +133,9 @@ def _operands(m: Transformer) -> Widths:
 
 
 def effective_width(model: Transformer) -> float:
-    """F_eff = P_l / (2 s D), elements: a real layer's parameters P_l and s pairs of gather and scatter.
+    """Return F_eff = P_l / (2 s D) in elements, for a layer with P_l parameters and s gather-scatter pairs.
 
-    Derived in Training ("Real layers").
+    It is derived in the chapter on training ("Effective width").
     """
     found = work(model, 1, "none", BF16, False)
     # all L layers over all L layers' pairs: L cancels

@@ -85,7 +85,7 @@ def _h100(x: float) -> list[Shape]:
 
 
 def _v5p(x: float) -> list[Shape]:
-    """Its matrix units, with areas by FLOPs a cycle on the scale of the SMs."""
+    """Its matrix units, with areas by FLOPs per cycle on the scale of the SMs."""
     side = (SIDE - 2) * sqrt(per_cycle(V5P) / per_cycle(H100) / WARPS_AT_ONCE)
     pitch, core = side + 4, 2 * side + 14
     shapes: list[Shape] = [Words(x=x, y=14, text=f"TPU v5p: {V5P_CORES} cores", align="start", bold=True)]

@@ -9,6 +9,7 @@ from scalingbook_book.chapters.inference.explorers import (
     player,
     prefix,
     sampling,
+    sessions,
     speculative,
     split,
     tiers,
@@ -26,4 +27,5 @@ EXPLORERS = (
     tiers.TIERS,
     speculative.SPECULATIVE,
     experts.EXPERTS,
+    sessions.SESSIONS,
 )

@@ -1,6 +1,6 @@
 """The figures of the chapter on inference, in its order."""
 
-from scalingbook_book.chapters.inference.figures import caches, prefixes, steps, users
+from scalingbook_book.chapters.inference.figures import agents, caches, prefixes, steps, users
 
 FIGURES = (
     steps.two_phases,
@@ -14,4 +14,6 @@ FIGURES = (
     prefixes.radix,
     prefixes.cliff,
     users.draft,
+    agents.reuse,
+    agents.acceptance,
 )

@@ -23,7 +23,7 @@ from scalingbook_lib.units import count, si
 ONE, ALL = "one torus axis", "all torus axes"
 COUNTS = [2.0 ** (e / 4) for e in range(57)]  # 1 to 16,384 chips, four points an octave
 _TOP = 60.0  # % of efficiency lost: where the break-even chart ends
-_STORED = 12  # bytes a parameter: bf16 weight and gradient, two fp32 moments of Adam
+_STORED = 12  # bytes per parameter: bf16 weight and gradient, two fp32 moments of Adam
 
 
 def axes_of(chip: Chip, network: str) -> int:

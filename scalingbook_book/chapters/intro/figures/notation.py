@@ -30,7 +30,7 @@ WRITTEN = {
 PRODUCT = ("A[I, J_X]", "B[J_X, K]", "C[I, K]{U_X}")
 HIGH = extent(SQUARE, 34)[1]
 SIDE = {"D": 58.0, "NH": 58.0, "KH": 20.0, "F": 112.0, "T": 42.0, "S": 84.0, "V": 166.0}  # schematic
-LAYER = (  # name, what goes down, what goes across, colour
+LAYER = (  # name, what goes down, what goes across, color
     ("activations", "T", "D", CACHE),
     ("queries", "D", "NH", MEMORY),
     ("keys", "D", "KH", MEMORY),

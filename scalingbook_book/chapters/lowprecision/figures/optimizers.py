@@ -73,7 +73,7 @@ def layouts() -> Figure:
     )
 
 
-HELD: dict[str, list[list[int | None]]] = {  # four chips, by colour
+HELD: dict[str, list[list[int | None]]] = {  # four chips, by color
     "short side cut": [[c] * 12 for c in (0, 1, 2, 3)],
     "long side cut": [[c for c in (0, 1, 2, 3) for _ in range(3)]] * 4,
     "gathered by all": [[None] * 12] * 4,

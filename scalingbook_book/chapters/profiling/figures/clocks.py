@@ -37,7 +37,7 @@ KERNELS = (
 )  # what each reads and writes of T × T
 
 type Stretch = tuple[str, float, float]  # its name, from and until, in tenths of the drawing
-type Lanes = dict[str, tuple[int, Sequence[Stretch]]]  # by name: its colour, and what is in it
+type Lanes = dict[str, tuple[int, Sequence[Stretch]]]  # by name: its color, and what is in it
 RUN: Lanes = {
     "compute": (MATH, (("matmul", 0.0, 3.6), ("matmul", 7.7, 10.0))),
     "transfers": (NETWORK, (("hidden", 0.8, 3.2), ("exposed", 3.6, 6.3))),

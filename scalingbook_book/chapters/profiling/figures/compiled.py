@@ -20,7 +20,7 @@ from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.units import BF16, FP32
 
 LINE = LINES["matmul and tanh in one fusion"]
-PARTS = {  # of the line, with what each says and its colour
+PARTS = {  # of the line, with what each says and its color
     "name": ("its name", IDLE),
     "sizes": ("type, local shape", MEMORY),
     "order": ("order", MEMORY),

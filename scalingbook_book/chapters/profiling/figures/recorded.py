@@ -24,7 +24,7 @@ from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.units import MiB, binary, si
 
-KINDS = {  # what a block is, by a part of its name: its word and its colour
+KINDS = {  # what a block is, by a part of its name: its word and its color
     "all-gather": ("AllGather of {moved}", NETWORK),
     "all-reduce": ("AllReduce", NETWORK),
     "wrapped_copy": ("copy", MEMORY),

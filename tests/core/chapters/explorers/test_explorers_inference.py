@@ -211,3 +211,17 @@ def test_the_bars_of_the_tiers_are_their_bytes_and_descriptors():
     assert pieces[1:] == pytest.approx([readout(view, "descriptors") * 1e-5] * 4)
     assert list(nbytes[1:]) == sorted(nbytes[1:])
     assert "No tier loads them faster" in view.verdict
+
+
+# Agent sessions
+
+
+def test_regular_sessions_fall_off_the_cliff_and_host_memory_catches_them():
+    view = ALL["inference.sessions"].evaluate
+    few, many = view(way="regularly", sessions=32), view(way="regularly", sessions=64)
+    assert readout(few, "found in HBM") == 1
+    assert readout(many, "found in HBM") == 0
+    assert "overloaded" in many.verdict
+    caught = view(way="regularly", sessions=64, host="2,048 GiB")
+    assert readout(caught, "found or loaded") == 1
+    assert readout(caught, "mean TTFT without a queue") < readout(many, "mean TTFT without a queue") / 5
