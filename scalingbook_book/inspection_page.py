@@ -28,22 +28,25 @@ from scalingbook_lib.inspection.profile_report import ProfileReport, StepTime
 from scalingbook_lib.inspection.program import HIDDEN
 from scalingbook_lib.inspection.report import FIRST
 from scalingbook_lib.inspection.timeline import COMPUTES, MOVES, SKIPPED
-from scalingbook_lib.units import binary, percent, si
+from scalingbook_lib.units import GiB, KiB, MiB, binary, percent, si
 
 MOST_SPANS = 300  # drawn: the longest
 COLORS = {COMPUTES: 1, MOVES: 2, SKIPPED: 5}
 MOST_ROWS, MOST_FINDINGS = 40, 10
+UNITS = {"GiB": GiB, "MiB": MiB, "KiB": KiB}
 STYLE = """
 :root { color-scheme: light dark; --ex-bg: #fff; }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1rem; }
 .inspected h2 { margin: 1.6rem 0 .5rem; font-size: 1.2rem; }
 .inspected table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 .inspected th, .inspected td { border-bottom: 1px solid #8884; padding: .25rem .5rem; text-align: start; }
-.inspected .number { text-align: end; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.inspected .inspected-number { text-align: end; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .inspected .scroll { overflow-x: auto; }
 .inspected li { margin-bottom: .8rem; }
 .inspected .limit { border-inline-start: 4px solid #c24600; padding-inline-start: .7rem; }
 .inspected svg { max-width: 100%; height: auto; }
+.inspected figure { container-type: inline-size; margin: 1rem 0; }
+@container (max-width: 600px) { .fig-wide { display: none; } .fig-narrow[hidden] { display: block; } }
 @media (prefers-color-scheme: dark) {
   :root { --ex-bg: #121212; --ex-c0: #6ea8fe; --ex-c1: #f5924e; --ex-c2: #7ff0c5; --ex-c3: #d176b4;
     --ex-c4: #ffd24a; --ex-c5: #b8bcc4; }
@@ -191,7 +194,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence
 
     def cells(tag: str, row: Sequence[str]) -> str:
         return "".join(
-            f"<{tag}{'' if n in words else ' class=number'}>{escape(cell)}</{tag}>"
+            f"<{tag}{'' if n in words else ' class=inspected-number'}>{escape(cell)}</{tag}>"
             for n, cell in enumerate(row)
         )
 
@@ -201,8 +204,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence
 
 
 def figure(panel: Panel) -> str:
-    """A drawing."""
-    return f"<figure>{draw.panel(panel, draw.WIDE)}</figure>"
+    """A drawing, wide and, for a phone, narrow."""
+    return (
+        f'<figure class="fig"><div class="fig-wide">{draw.panel(panel, draw.WIDE)}</div>'
+        f'<div class="fig-narrow" hidden>{draw.panel(panel, draw.NARROW)}</div></figure>'
+    )
 
 
 def timeline_svg(report: ProgramReport) -> str:
@@ -223,13 +229,13 @@ def timeline_svg(report: ProgramReport) -> str:
 def memory_svg(report: ProgramReport) -> str:
     """The memory of a device by source, as bars, with its capacity."""
     memory, limit = report.program.memory, report.program.hardware.hbm_bytes
-    refs = [RefLine("capacity", limit)] if limit and limit < 20 * memory.peak else []
+    unit, size = next(((u, n) for u, n in UNITS.items() if memory.peak >= n), ("B", 1))
+    refs = [RefLine("capacity", limit / size)] if limit and limit < 20 * memory.peak else []
     labels = [*memory.terms, "peak"]
-    bars = Series("bytes", [*memory.terms.values(), memory.peak], 0)
+    bars = Series(unit, [nbytes / size for nbytes in (*memory.terms.values(), memory.peak)], 0)
     estimated = ", temporaries estimated from the text" if memory.estimated else ""
-    return figure(
-        Bars(Scale("bytes", "B"), labels, (bars,), refs=refs, title=f"Peak {binary(memory.peak)}{estimated}")
-    )
+    title = f"Peak {binary(memory.peak)}{estimated}"
+    return figure(Bars(Scale(f"memory in {unit}", ""), labels, (bars,), refs=refs, title=title))
 
 
 def roofline_svg(report: ProgramReport) -> str:

@@ -1,8 +1,11 @@
 """Show a table: as HTML in a page or notebook, as aligned text elsewhere."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+
+_LETTERS = re.compile(r"\b(?P<divided>[A-Z]/)?(?P<letter>[A-Z])_(?P<index>[a-z]+)\b")  # W_hbm, C/W_hbm
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +17,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     def _repr_html_(self) -> str:
-        lines = [("th", self.heads), *(("td", row) for row in self.rows)]
+        lines = [("th", map(_typeset, self.heads)), *(("td", row) for row in self.rows)]
         body = "".join(
             f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>" for tag, cells in lines
         )
@@ -28,6 +31,16 @@ class Table:
             for line in lines
         )
         return "\n".join((self.title, *aligned))
+
+
+def _typeset(head: str) -> str:
+    """Return a heading as HTML: the letters of a formula are italic, and an index is lowered."""
+
+    def lowered(found: re.Match[str]) -> str:
+        divided = f"<i>{found['divided'][0]}</i>/" if found["divided"] else ""
+        return f"{divided}<i>{found['letter']}</i><sub>{found['index']}</sub>"
+
+    return _LETTERS.sub(lowered, head)
 
 
 def table(head: str, rows: Iterable[Sequence[object]], *, title: str) -> Table:

@@ -49,3 +49,16 @@ def test_a_pasted_text_is_read_for_another_machine_and_a_wrong_one_is_explained(
     settle(inspector, lambda: inspector.click(".inspector button[type=submit]"))
     assert "Not inspected" in inspector.inner_text(".inspector-status")
     assert "no entry computation" in inspector.inner_text(".inspector-status")
+
+
+AFTER_NUMBERS = """() => [...new Set([...document.querySelectorAll('.inspected :is(td, th)')]
+  .map((cell) => getComputedStyle(cell, '::after').content))]"""
+CUT_FIGURES = """() => [...document.querySelectorAll('.inspected figure')]
+  .filter((figure) => figure.scrollWidth > figure.clientWidth).length"""
+
+
+def test_the_report_can_be_read_on_a_phone(visit):
+    page = visit(width=390).go("inspect.html")
+    assert page.locator(".inspected figure").count() > 2
+    assert page.evaluate(CUT_FIGURES) == 0
+    assert page.evaluate(AFTER_NUMBERS) == ["none"]

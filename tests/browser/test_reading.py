@@ -33,6 +33,12 @@ TOO_WIDE = """() => {
 }"""
 
 
+CUT_CAPTIONS = """() => [...document.querySelectorAll("article caption")]
+  .filter((c) => c.checkVisibility())
+  .filter((c) => c.getBoundingClientRect().right > document.documentElement.clientWidth)
+  .map((c) => c.textContent)"""
+
+
 EMPTY_HEADS = """() => [...document.querySelectorAll("th")]
   .filter((head) => !head.textContent.trim()).map((head) => head.outerHTML)"""
 
@@ -75,6 +81,7 @@ def test_a_page_is_light_and_whole_on_any_screen_in_any_colours_and_says_nothing
     page = visited.go(path)
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert page.evaluate(TOO_WIDE) == []
+    assert page.evaluate(CUT_CAPTIONS) == []
     narrow = page.locator(".explorer .ex-narrow")
     assert narrow.and_(page.locator(":visible")).count() == narrow.count()
     page.evaluate("scrollTo(0, document.body.scrollHeight)")

@@ -21,3 +21,8 @@ def test_text_is_aligned_below_its_title():
 def test_a_row_of_another_length_is_refused():
     with pytest.raises(ValueError, match=r"2 heads .* and a row of 3: a, b, c"):
         table("one, two", [("a", "b", "c")], title="Letters")
+
+
+def test_a_letter_with_an_index_is_typeset_in_a_heading():
+    html = table("chip, C/W_hbm, W_dom in fp8", [("A", 1, 2)], title="Ratios")._repr_html_()
+    assert "<th><i>C</i>/<i>W</i><sub>hbm</sub></th><th><i>W</i><sub>dom</sub> in fp8</th>" in html

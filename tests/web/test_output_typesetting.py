@@ -2,7 +2,7 @@
 
 import pytest
 
-from web.extension import no_break_spaces, outputs
+from web.extension import breakable_names, math_punctuation, no_break_spaces, outputs, page
 
 NBSP = "\N{NO-BREAK SPACE}"
 
@@ -50,3 +50,44 @@ def test_a_sentence_below_a_table_wraps_and_the_table_scrolls():
 )
 def test_numbers_are_joined_with_units_in_text_only(html, joined):
     assert no_break_spaces.join(html) == joined
+
+
+MATH = '<span class="math"><span class="katex"><span class="base">x</span></span></span>'
+LONG = MATH.replace("</span></span></span>", '</span><span class="base">= 1</span></span></span>')
+BREAKABLE = LONG.replace('<span class="base">=', '<wbr><span class="base">=')
+
+
+@pytest.mark.parametrize(
+    ("html", "joined"),
+    [
+        (f"<p>for {MATH} chips</p>", f"<p>for {MATH} chips</p>"),
+        (f"<p>for {MATH}, say</p>", f'<p>for <span class="unbroken">{MATH},</span> say</p>'),
+        (f"<p>all (or {MATH}).</p>", f'<p>all (or <span class="unbroken">{MATH}).</span></p>'),
+        (f"<p>all ({MATH} chips)</p>", f'<p>all <span class="unbroken">({MATH}</span> chips)</p>'),
+        (f"<p>({LONG}), {MATH}</p>", f'<p><span class="unbroken">({BREAKABLE}),</span> {MATH}</p>'),
+    ],
+)
+def test_a_formula_stays_on_one_line_with_its_punctuation(html, joined):
+    assert math_punctuation.join(html) == joined
+
+
+HEAD = '<th class="head"><p>{}</p></th>'
+FORMULA = (
+    '<span class="math"><span class="katex"><semantics><mi>n</mi><annotation>n</annotation></semantics>'
+    "</span></span>"
+)
+
+
+def test_a_column_heading_keeps_the_words_beside_its_formula():
+    both = HEAD.format(f"{FORMULA} and {FORMULA}")
+    words = HEAD.format(f"{FORMULA} TPUs on a ring")
+    assert page.plain_heads(both + words) == both + words
+    assert page.plain_heads(words + HEAD.format(FORMULA)) == words + HEAD.format("<i>n</i>")
+
+
+def test_a_long_name_breaks_at_its_dots_in_a_table_only():
+    long, short = "jax.typeof(x).manual_axis_type", "jax.typeof(x)"
+    code = '<span class="pre">{}</span>'
+    told = f"<p>{code.format(long)}</p><td>{code.format(short)} {{}}</td>"
+    wanted = told.format(code.format("jax.<wbr>typeof(<wbr>x).<wbr>manual_axis_type"))
+    assert breakable_names.breakable(told.format(code.format(long))) == wanted

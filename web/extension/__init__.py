@@ -9,6 +9,7 @@ from web.extension import (
     answers,
     api,
     assets,
+    breakable_names,
     cards,
     citations,
     contents,
@@ -19,6 +20,7 @@ from web.extension import (
     head,
     inspector,
     licenses,
+    math_punctuation,
     maths,
     no_break_spaces,
     numbers,
@@ -43,7 +45,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     parts = (
         page_data, source, page, contents, order, head, licenses, site_files, maths, exercises, solutions,
         answers, api, terms, term_links, numbers, cards, citations, cover, course, side_by_side, embed,
-        search, workbench, inspector, outputs, no_break_spaces, assets,
+        search, workbench, inspector, outputs, no_break_spaces,
+        math_punctuation, breakable_names, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

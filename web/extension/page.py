@@ -23,9 +23,10 @@ MENDED = {  # output of other extensions that confuses screen readers
 SAFE = {"sphinx_jupyterbook_latex", "sphinx_multitoc_numbering"}  # parallel-safe, but undeclared
 TEMPLATES = vendor.HERE / "templates"
 _VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')  # the theme writes one too
+_ONE_FORMULA = r'(?:(?!</th>|<span class="math">).)*?'
 _HEAD_OF_MATH = re.compile(
-    r'<th class="head"><p><span class="math">(?:(?!</th>).)*?<semantics>(?P<math>(?:(?!</th>).)*?)<annotation'
-    r"(?:(?!</th>).)*?</p></th>",
+    rf'<th class="head"><p><span class="math">{_ONE_FORMULA}<semantics>(?P<math>{_ONE_FORMULA})<annotation'
+    rf"{_ONE_FORMULA}</span></p></th>",
     re.DOTALL,
 )
 _GITHUB = re.compile(r"(?:https://|git@)github\.com[/:](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?")
@@ -88,7 +89,7 @@ def trim(
     context["script_files"] = context["css_files"] = []
     for wrong, right in MENDED.items():
         context["body"] = (context.get("body") or "").replace(wrong, right)
-    context["body"] = _HEAD_OF_MATH.sub(_plain_head, context["body"])
+    context["body"] = plain_heads(context["body"])
     context["metatags"] = _VIEWPORT.sub("", context.get("metatags") or "")
     context["book_policy"] = policy.POLICY
     context["book_twins"] = app.env.found_docs  # pages with a Markdown twin: all but those without a source
@@ -96,8 +97,13 @@ def trim(
     context["book_places"] = places(app.book_repository, notebook)  # type: ignore[attr-defined]
 
 
+def plain_heads(html: str) -> str:
+    """Return a page whose column headings that consist of one formula are text."""
+    return _HEAD_OF_MATH.sub(_plain_head, html)
+
+
 def _plain_head(found: re.Match[str]) -> str:
-    """Return a column heading that is a formula, as text: screen readers skip rendered formulas."""
+    """Return a column heading as text: screen readers skip rendered formulas."""
     return f'<th class="head"><p>{_text_of(ElementTree.fromstring(found["math"]))}</p></th>'
 
 

@@ -134,7 +134,9 @@ def _text[T](column: Column[T], value: float | str | None) -> str:
 def _cell[T](column: Column[T], row: T) -> str:
     value = column.value(row)
     text = escape(_text(column, value))
-    if value is None or isinstance(value, str):
+    if value is None:
+        return f'<td class="text-right">{text}</td>'
+    if isinstance(value, str):
         return f'<th scope="row">{text}</th>' if column.field == "name" else f"<td>{text}</td>"
     return f'<td class="text-right" data-value="{float(value):.6g}">{text}</td>'
 
@@ -168,7 +170,7 @@ def _source(row: object) -> str:
 def _chip_sources() -> str:
     """Return the source of each number of each chip, folded."""
     listed = "".join(f"<dt>{escape(chip.name)}</dt><dd>{_figures(chip)}</dd>" for chip in chips.ALL.values())
-    return f"<details><summary>Source and date of every figure</summary><dl>{listed}</dl></details>"
+    return f"<details><summary>Source and date of every number</summary><dl>{listed}</dl></details>"
 
 
 def _figures(chip: Chip) -> str:
@@ -184,7 +186,7 @@ class ChipsTable(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return one table, rebuilt when the library changes."""
         shows_the_library(self.env)
-        title = "Peak figures of one chip: FLOP/s are dense, link and network rates are one way"
+        title = "Documented numbers of one chip: FLOP/s are dense, link and network rates are one way"
         html = table("chips", title, CHIPS, tuple(chips.ALL.values()), _chip_sources())
         return [nodes.raw("", html, format="html")]
 
