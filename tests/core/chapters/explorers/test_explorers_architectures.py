@@ -71,7 +71,7 @@ def test_drafts_that_are_accepted_shorten_the_time_between_tokens():
 
 
 def test_the_best_predicted_rate_is_near_the_published_one():
-    view = ALL["frontier"].evaluate(degree="16", users=82)
+    view = ALL["frontier"].evaluate(degree="16", users=85)
     assert 1 / readout(view, "ITL") == approx(50, rel=0.02)
     assert 11_200 / 1.42 < panel(view, Chart).marks[1].ys[0] < 11_200
 
