@@ -1,7 +1,7 @@
 """Published step-by-step optimizations of a matmul kernel, each step beside the ceiling that it can reach.
 
 `kernel_ladders.csv` has the tile and stages of each step and the rate that its authors measured. Chapter:
-GPUs, kernels.
+Kernels on GPUs.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The rates of one SM per cycle: Tensor Cores, shared memory, its share of L2 and HBM, and exponentials.
 
 Rates inside the SM grow with the clock, so their ratios hold at any clock. `sm_rates.csv` has the source of
-each number. Chapter: GPUs, kernels.
+each number. Chapter: Kernels on GPUs.
 
 >>> from scalingbook_lib.machines import chips
 >>> print(sm_rates(chips.B200))

@@ -3,7 +3,7 @@
 A tile of the output stays on an SM while slices of both operands stream past it, one stage of `depth`
 columns at a time. The Tensor Cores multiply a stage in 2mnk / FLOPs-per-cycle; meanwhile its bytes have to
 arrive from L2, be read from shared memory, and be requested early enough. `attention_tile` counts the same
-for one block of FlashAttention. Chapter: GPUs, kernels.
+for one block of FlashAttention. Chapter: Kernels on GPUs.
 
 >>> from scalingbook_lib.machines import chips
 >>> print(matmul_tile(chips.B200, 128, 256, stages=4))
