@@ -46,7 +46,9 @@ KERNELS = (
                 "These are both matrices, once. Every tile loads its own strips, so elements are loaded "
                 "many times.",
             ),
-            Mistake(lambda: _loaded(columns=0), "This is only one of the two operands.", slip="term-left-out"),
+            Mistake(
+                lambda: _loaded(columns=0), "This is only one of the two operands.", slip="term-left-out"
+            ),
             Mistake(
                 lambda: _loaded(columns=_COLUMNS / 2),
                 "This is with multicast over a pair of SMs, which share the strip of 256 columns.",
