@@ -144,9 +144,9 @@ def acceptance() -> Figure:
         f"{percent(first)} reaches 4.1. Qwen3.5 with MTP lies above it and reaches 5.2, MiniMax-M3 with "
         "EAGLE-3 lies below it, and DeepSeek-V4-Pro with MTP stays at 2.6 from three draft tokens on.",
         caption="Tokens per verification step against the number of draft tokens, as published for coding prompts. "
-        "All three models accept the first draft token with a probability of about 0.8, but they differ in how "
-        "well later ones do: one MTP layer that is applied again and again loses accuracy, and after three draft "
-        f"tokens adds nothing. (Dashed: a constant acceptance rate of {percent(first)}.)",
+        "All three models accept the first draft token with a probability of about 0.8 or more, but they differ in "
+        "how well later ones do: one MTP layer that is applied again and again loses accuracy, and after three "
+        f"draft tokens it adds almost nothing. (Dashed: a constant acceptance rate of {percent(first)}.)",
         parts=lambda wide: [
             Chart(
                 Scale("draft tokens", "", "linear", 1, 8),
