@@ -50,7 +50,7 @@ def without_stored_type(name: str) -> str:
 
 
 def _tells_storage(words: list[str]) -> bool:
-    """Whether the last word tells a type, also as in `quantized.w4a16`, or how the one before it scales."""
+    """Whether the last word tells a type, also as in 'quantized.w4a16', or how the one before it scales."""
     last = words[-1].lower().removeprefix("quantized.")
     if last in ("dynamic", "static", "block", "pertensor", "channel"):
         return _tells_storage(words[:-1])
