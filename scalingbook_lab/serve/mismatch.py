@@ -1,12 +1,13 @@
 """Training-inference mismatch: log-probabilities of the same tokens from an engine and from a trainer.
 
-`generate` samples responses as an inference engine does, one token at a time with a KV cache. `score`
+`generate` samples responses as an inference engine does, one token at a time with a KV cache, and with the
+rounding of `ENGINE_SHARDS` chips that share heads and experts. `score`
 computes the log-probabilities of the same tokens as a trainer does, in one pass over all of them, and can
 replay the routes of an engine. `Mismatch` compares the two. The weights are those of the laboratory's
 trainer, on one device. Chapter: RL post-training systems.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,6 +23,8 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import Result, percent
 
 type Weights = Mapping[str, Any]
+
+ENGINE_SHARDS = 2  # degree of tensor and expert parallelism whose partial sums the engine rounds
 
 
 class Scored(NamedTuple):
@@ -57,7 +60,10 @@ def cast(w: Weights, dtype: Any, *, stored: Any = None) -> dict[str, jax.Array]:
 
 
 def generate(m: Transformer, w: Weights, prompts: jax.Array | np.ndarray, G: int, *, seed: int = 0) -> Scored:
-    """Sample G tokens after each of prompts[B, P] at temperature 1, one token per step with a KV cache."""
+    """Sample G tokens after each of prompts[B, P] at temperature 1, one token per step with a KV cache.
+
+    Attention and experts add `ENGINE_SHARDS` partial sums, each rounded to the dtype of the weights.
+    """
     return _generate(m, dict(w), jnp.asarray(prompts), jax.random.key(seed), G=G)
 
 
@@ -79,7 +85,7 @@ def _generate(m: Transformer, w: dict, prompts: jax.Array, key: jax.Array, *, G:
 
     def step(carry: tuple, at: jax.Array) -> tuple:
         token, cache = carry
-        logits, cache, routes = _forward(m, w, token[:, None], at[None], cache, None)
+        logits, cache, routes = _forward(m, w, token[:, None], at[None], cache, None, ENGINE_SHARDS)
         logprobs = jax.nn.log_softmax(logits[:, 0])
         drawn = jax.random.categorical(jax.random.fold_in(key, at), logprobs)
         # within the prompt the next token is given
@@ -96,24 +102,30 @@ def _generate(m: Transformer, w: dict, prompts: jax.Array, key: jax.Array, *, G:
 def _score(m: Transformer, w: dict, tokens: jax.Array, routes: jax.Array | None, *, G: int) -> Scored:
     B, S = tokens.shape[0], tokens.shape[1] - 1
     empty = jnp.zeros((m.L, B, S, m.K, m.H), w["embed"].dtype)
-    logits, _, found = _forward(m, w, tokens[:, :-1], jnp.arange(S), _Cache(empty, empty), routes)
+    logits, _, found = _forward(m, w, tokens[:, :-1], jnp.arange(S), _Cache(empty, empty), routes, 1)
     logprobs = jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[:, 1:, None], -1)[..., 0]
     return Scored(tokens, logprobs[:, -G:], found)
 
 
 def _forward(
-    m: Transformer, w: Weights, tokens: jax.Array, at: jax.Array, cache: _Cache, routes: jax.Array | None
+    m: Transformer,
+    w: Weights,
+    tokens: jax.Array,
+    at: jax.Array,
+    cache: _Cache,
+    routes: jax.Array | None,
+    shards: int,
 ) -> tuple[jax.Array, _Cache, jax.Array | None]:
     """Return the logits [B, T, V] in fp32 of tokens[B, T] at positions `at`, the cache, and the routes."""
 
     def layer(x: jax.Array, of: tuple) -> tuple:
         one, k, v, given = of
-        out, k, v = _heads(one, transformer.norm(x, one["attention norm"]), at, k, v)
+        out, k, v = _heads(one, transformer.norm(x, one["attention norm"]), at, k, v, shards)
         x += out
         h = transformer.norm(x, one["mlp norm"])
         if not m.experts:
             return x + transformer.mlp(one, h), (k, v, None)
-        out, chosen = _routed(m, one, h, given)
+        out, chosen = _routed(m, one, h, given, shards)
         return x + out, (k, v, chosen)
 
     layers = transformer.layer_weights(w)
@@ -122,7 +134,14 @@ def _forward(
     return logits.astype(jnp.float32), _Cache(k, v), chosen
 
 
-def _heads(w: Weights, h: jax.Array, at: jax.Array, k: jax.Array, v: jax.Array) -> tuple:
+def _summed(parts: Sequence[jax.Array]) -> jax.Array:
+    """Return the sum of partial sums that are each rounded to their dtype, as an AllReduce adds them."""
+    info = jnp.finfo(parts[0].dtype)
+    # XLA may keep a bf16 value in fp32, but it never drops reduce_precision
+    return sum((lax.reduce_precision(one, info.nexp, info.nmant) for one in parts), jnp.zeros_like(parts[0]))
+
+
+def _heads(w: Weights, h: jax.Array, at: jax.Array, k: jax.Array, v: jax.Array, shards: int) -> tuple:
     """Return the attention of h[B, T, D] to the cache and itself, and the cache with the new tokens."""
     q, new_k, new_v = (jnp.einsum("btd,dnh->btnh", h, w[name]) for name in "qkv")
     q, new_k = (attention.rotary(x, at) for x in (q, new_k))
@@ -132,10 +151,11 @@ def _heads(w: Weights, h: jax.Array, at: jax.Array, k: jax.Array, v: jax.Array) 
     causal = jnp.arange(k.shape[1]) <= at[:, None]
     share = jax.nn.softmax(jnp.where(causal, scores, attention.MASKED)).astype(h.dtype)
     out = jnp.einsum("bkgts,bskh->btkgh", share, v).reshape(q.shape)
-    return jnp.einsum("btnh,nhd->btd", out, w["o"]), k, v
+    parts = zip(jnp.split(out, shards, 2), jnp.split(w["o"], shards), strict=True)
+    return _summed([jnp.einsum("btnh,nhd->btd", heads, o) for heads, o in parts]), k, v
 
 
-def _routed(m: Transformer, w: Weights, h: jax.Array, given: jax.Array | None) -> tuple:
+def _routed(m: Transformer, w: Weights, h: jax.Array, given: jax.Array | None, shards: int) -> tuple:
     """Return the weighted outputs of each token's experts, and these: `given`[B, T, k] or the best k."""
     assert m.experts
     probabilities = jax.nn.softmax((h @ w["router"]).astype(jnp.float32))
@@ -144,7 +164,9 @@ def _routed(m: Transformer, w: Weights, h: jax.Array, given: jax.Array | None) -
     weight = jax.nn.one_hot(chosen, m.experts.E) * (share / share.sum(-1, keepdims=True))[..., None]
     experts = {name: w[f"expert {name}"] for name in ("gate", "up", "down")}
     outputs = jax.vmap(transformer.mlp, (0, None))(experts, h)
-    return jnp.einsum("ebtd,bte->btd", outputs, weight.sum(-2).astype(h.dtype)), chosen
+    shares = jnp.split(weight.sum(-2).astype(h.dtype), shards, -1)
+    parts = zip(jnp.split(outputs, shards), shares, strict=True)
+    return _summed([jnp.einsum("ebtd,bte->btd", out, share) for out, share in parts]), chosen
 
 
 @dataclass(frozen=True)
