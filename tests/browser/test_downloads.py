@@ -33,7 +33,8 @@ DOWNLOAD = re.compile(r'<a\b(?=[^>]*\sdownload\b)[^>]*\bhref="([^":]+)"')
 @pytest.mark.parametrize("page", pages.every(), ids=str)
 def test_every_page_gives_its_notebook_and_its_exercises_with_the_library(page):
     file, folder = SITE.resolve() / f"{page}.html", SITE.resolve() / "notebooks"
-    linked = {(file.parent / link).resolve() for link in DOWNLOAD.findall(file.read_text(encoding="utf-8"))}
+    links = DOWNLOAD.findall(file.read_text(encoding="utf-8"))
+    linked = {(file.parent / link).resolve() for link in links if link.endswith(".ipynb")}
     asked = {found["stem"] for found in exercises.SHOWN.finditer(page.text)}  # of other chapters, too
     due = {str(page), *(f"exercises/{stem}" for stem in asked)}
     assert linked == {folder / f"{one}.ipynb" for one in due}

@@ -41,7 +41,7 @@ def carried():
         data / "model_oracle.json",
         *data.glob("vectors/*.json"),
     )
-    for path in (*scope, *_core(), *CORE.rglob("*.txt"), *tables):
+    for path in (*scope, *_core(), *CORE.rglob("*.txt"), *CORE.rglob("*.json"), *tables):
         # these need hypothesis, processes, a table beside them, and binary files
         if not path.name.startswith(("test_fuzz_", "test_cli_", "test_wrong_answers", "test_xplane_h100")):
             files[path.relative_to(vendor.ROOT).as_posix()] = path.read_text(encoding="utf-8")
