@@ -1,4 +1,4 @@
-"""What a Markdown twin has in place of a directive that the site computes, such as a table of all chips.
+"""What a Markdown twin has instead of a directive that the site computes, such as a table of all chips.
 
 Each function gets the argument and the body of the directive, and returns Markdown.
 """

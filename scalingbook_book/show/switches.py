@@ -42,16 +42,15 @@ def launcher_flags(subject: str, kind: str, *, title: str) -> FlagTable:
 
 
 def _marked(one: Switch) -> str:
-    remark = escape(f"({one.remark})" if one.setting and one.remark else one.remark)
     if one.flag is None:
-        return remark
+        return escape(one.note)
     where = f"{one.flag.source}, {one.flag.version}, {one.flag.as_of}"
     if one.flag.default:
         where += f"; default {one.flag.default}"
     code = escape(one.setting)
     for sign in "._=":
         code = code.replace(sign, f"{sign}<wbr>")
-    return f'<code title="{escape(where)}">{code}</code> {remark}'.strip()
+    return f'<code title="{escape(where)}">{code}</code> {escape(one.note)}'.strip()
 
 
 def _dates(found: Comparison, launcher: str) -> str:

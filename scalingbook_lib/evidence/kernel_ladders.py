@@ -1,4 +1,4 @@
-"""Published step-by-step optimizations of a matmul kernel, each step beside the ceiling that it can reach.
+"""Published step-by-step optimizations of a matmul kernel, each step with the ceiling that it can reach.
 
 `kernel_ladders.csv` has the tile and stages of each step and the rate that its authors measured. Chapter:
 Kernels on GPUs.
@@ -9,7 +9,7 @@ from math import ceil
 
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.machines.chips import Chip, Source, find
-from scalingbook_lib.roofline.gpu_kernels import MatmulTile, matmul_tile
+from scalingbook_lib.roofline.gpu_kernels import MatmulTile, matmul_tile, wave_efficiency
 from scalingbook_lib.units import KiB, Result, percent
 
 
@@ -76,7 +76,7 @@ def _rung(row: resources.Row) -> Rung:
         tile = matmul_tile(chip, rows, columns, sms=sms, output_bytes=kept, **depths)
         side, workers = int(row["side"]), int(row["workers"])
         tiles = ceil(side / rows) * ceil(side / columns)
-        used = tiles * sms / (ceil(tiles / workers) * (chip.cores or 0))
+        used = wave_efficiency(tiles, workers) * workers * sms / (chip.cores or 0)
     return Rung(
         chip=chip,
         step=row["step"],

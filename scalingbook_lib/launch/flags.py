@@ -7,7 +7,7 @@ with $ is an environment variable, and one that begins with / is an HTTP endpoin
 """
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
@@ -126,8 +126,13 @@ def table(launcher: str) -> Table:
     >>> table("vllm").of("memory_fraction").default
     '0.92'
     """
-    text = resources.files(__name__.rpartition(".")[0]).joinpath(f"flags/{launcher}.csv").read_text("utf-8")
-    return Table(launcher, map(_row, csv.DictReader(text.splitlines())))
+    return Table(launcher, map(_row, csv_rows(launcher)))
+
+
+def csv_rows(name: str) -> Iterator[dict[str, str]]:
+    """The rows of a file in `flags`."""
+    text = resources.files(__name__.rpartition(".")[0]).joinpath(f"flags/{name}.csv").read_text("utf-8")
+    return csv.DictReader(text.splitlines())
 
 
 def _row(row: dict[str, str]) -> Flag:
@@ -150,8 +155,7 @@ def _row(row: dict[str, str]) -> Flag:
 @cache
 def meanings(launcher: str, key: str) -> dict[str, str]:
     """What the values of a flag mean here, such as the policies of rematerialization, from values.csv."""
-    text = resources.files(__name__.rpartition(".")[0]).joinpath("flags/values.csv").read_text("utf-8")
-    rows = csv.DictReader(text.splitlines())
+    rows = csv_rows("values")
     return {row["value"]: row["means"] for row in rows if (row["launcher"], row["key"]) == (launcher, key)}
 
 

@@ -8,12 +8,10 @@ Chapters: Training; Inference; Low precision and optimizers; Profiling.
 profiler_steps=steps
 """
 
-import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
-from scalingbook_lib.launch.flags import LAUNCHERS, Flag, table
+from scalingbook_lib.launch.flags import LAUNCHERS, Flag, csv_rows, table
 from scalingbook_lib.units import Result
 
 SUBJECTS = ("training", "inference", "lowprecision", "profiling")
@@ -51,9 +49,13 @@ class Switch:
             f"{name}={self.value}" if self.launcher in ("maxtext", "torchtitan") else f"{name}: {self.value}"
         )
 
+    @property
+    def note(self) -> str:
+        """The remark, in parentheses behind a flag."""
+        return f"({self.remark})" if self.setting and self.remark else self.remark
+
     def __str__(self) -> str:
-        remark = f"({self.remark})" if self.setting and self.remark else self.remark
-        return f"{self.setting} {remark}".strip()
+        return f"{self.setting} {self.note}".strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,7 @@ def comparison(subject: str, kind: str) -> Comparison:
 
     A launcher without a single flag for the subject has no column.
     """
-    rows = [row for row in _rows() if (row["subject"], row["kind"]) == (subject, kind)]
+    rows = [row for row in csv_rows("subjects") if (row["subject"], row["kind"]) == (subject, kind)]
     if not rows:
         raise ValueError(
             f"there is no table of flags for {subject!r} and {kind!r}; write one of {', '.join(SUBJECTS)}, "
@@ -124,9 +126,3 @@ def _switch(row: dict[str, str]) -> Switch:
             f"subjects.csv: {row['flag']!r} is not in {row['launcher']}.csv; add it there, with its source"
         )
     return Switch(launcher=row["launcher"], flag=flag, value=row["value"], remark=row["remark"])
-
-
-@cache
-def _rows() -> tuple[dict[str, str], ...]:
-    text = resources.files(__name__.rpartition(".")[0]).joinpath("flags/subjects.csv").read_text("utf-8")
-    return tuple(csv.DictReader(text.splitlines()))

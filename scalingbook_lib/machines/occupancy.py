@@ -74,7 +74,7 @@ def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0
     bytes, after 1 KiB that the system reserves for each block. Raises a KernelError if no SM can hold the
     block.
     """
-    file, shared = int(chip.registers_bytes_per_core or 0) // REGISTER_BYTES, smem_per_sm(chip)
+    file, shared, most = registers_per_sm(chip), smem_per_sm(chip), smem_per_block(chip)
     if not 1 <= threads <= MOST_THREADS:
         raise KernelError(f"a block has 1 to {count(MOST_THREADS)} threads, not {threads}")
     if not 1 <= registers <= MOST_REGISTERS:
@@ -87,10 +87,9 @@ def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0
             f"{count(per_warp * _rounded(warps, QUARTERS))} registers, but an SM has "
             f"{count(file)}: use fewer of either"
         )
-    if not 0 <= smem_bytes <= shared - SMEM_RESERVED:
+    if not 0 <= smem_bytes <= most:
         raise KernelError(
-            f"a block has 0 to {(shared - SMEM_RESERVED) // KiB} KiB of shared memory, "
-            f"not {smem_bytes / KiB:.4g} KiB"
+            f"a block has 0 to {most // KiB} KiB of shared memory, not {smem_bytes / KiB:.4g} KiB"
         )
     return Occupancy(
         chip,
@@ -113,6 +112,16 @@ def smem_per_sm(chip: Chip) -> int:
     if chip.vendor != "NVIDIA" or both not in UNSHARED:
         raise KernelError(f"{chip.name} has no such SM; choose an NVIDIA chip, A100 or later")
     return int(both - UNSHARED[int(both)])
+
+
+def smem_per_block(chip: Chip) -> int:
+    """The most bytes of shared memory that a block can use: those of an SM, without the reserved ones."""
+    return smem_per_sm(chip) - SMEM_RESERVED
+
+
+def registers_per_sm(chip: Chip) -> int:
+    """The registers of an SM, of 4 bytes each."""
+    return int(chip.registers_bytes_per_core or 0) // REGISTER_BYTES
 
 
 def bytes_to_saturate(chip: Chip, latency_s: float) -> float:

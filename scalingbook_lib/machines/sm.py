@@ -51,11 +51,12 @@ class SmRates(Result):
 
 def sm_rates(chip: Chip) -> SmRates:
     """The rates of an SM of this chip; a KernelError for chips other than Hopper and Blackwell GPUs."""
-    figures = _figures().get(chip.name)
-    if figures is None:
+    recorded = _recorded().get(chip.name)
+    if recorded is None:
         raise KernelError(
-            f"{chip.name} has no recorded rates of an SM; choose one of {', '.join(sorted(_figures()))}"
+            f"{chip.name} has no recorded rates of an SM; choose one of {', '.join(sorted(_recorded()))}"
         )
+    figures = {name: value for name, (value, _) in recorded.items()}
     sms = chip.cores or 0
     clock = chip.bf16_flops_per_s / sms / figures["tensor_flops_per_cycle"]
     l2 = figures.get("l2_bytes_per_cycle") or figures["l2_bytes_per_s"] / clock
@@ -68,35 +69,23 @@ def sm_rates(chip: Chip) -> SmRates:
         hbm_bytes=chip.hbm_bytes_per_s / clock / sms,
         exponentials=figures["exponentials_per_cycle"],
         mma_rows=int(figures["mma_rows"]),
-        sources=_sources(chip.name),
+        sources={name: source for name, (_, source) in recorded.items()},
     )
 
 
-def _sources(name: str) -> dict[str, Source]:
-    """The sources by figure, including those of the chips that a row `like` refers to."""
-    found: dict[str, Source] = {}
-    for row in _rows():
-        if row["chip"] == name:
-            like = row["figure"] == _LIKE
-            found |= _sources(row["value"]) if like else {row["figure"]: _source(row)}
-    return found
-
-
-def _source(row: dict[str, str]) -> Source:
-    return Source(text=row["says"], as_of=row["read"], url=row["url"])
-
-
 @cache
-def _rows() -> tuple[dict[str, str], ...]:
+def _recorded() -> dict[str, dict[str, tuple[float, Source]]]:
+    """The figures of every chip, each with its source.
+
+    A row `like`, which comes first, stands for the figures of an earlier chip.
+    """
     text = (pkgutil.get_data(__package__ or "", _TABLE) or b"").decode()
-    return tuple(csv.DictReader(text.splitlines()))
-
-
-@cache
-def _figures() -> dict[str, dict[str, float]]:
-    """The figures of every chip; a row `like`, which comes first, stands for those of an earlier chip."""
-    found: dict[str, dict[str, float]] = {}
-    for row in _rows():
+    found: dict[str, dict[str, tuple[float, Source]]] = {}
+    for row in csv.DictReader(text.splitlines()):
         figures = found.setdefault(row["chip"], {})
-        figures |= found[row["value"]] if row["figure"] == _LIKE else {row["figure"]: float(row["value"])}
+        if row["figure"] == _LIKE:
+            figures |= found[row["value"]]
+        else:
+            source = Source(text=row["says"], as_of=row["read"], url=row["url"])
+            figures[row["figure"]] = float(row["value"]), source
     return found

@@ -231,7 +231,7 @@ def _text_part(config: dict[str, Any]) -> dict[str, Any]:
         return config
     inner = config[name]
     if not isinstance(inner, Mapping) or not all(isinstance(key, str) for key in inner):
-        raise ModelError(name, f"{printable(inner)} is no object", "write it in { }")
+        raise ModelError(name, f"{printable(inner)} is not an object", "write it in { }")
     if name == "thinker_config":  # Qwen Omni: the part that thinks has a text_config of its own
         return _text_part({**{key: config[key] for key in OUTER if key in config}, **inner})
     # the outer object ties the embeddings; what else it says holds where the inner one is silent

@@ -15,7 +15,17 @@ from scalingbook_lib.models.blocks.block import Block, gathered, products, vecto
 from scalingbook_lib.models.dense import Reader, Shapes
 from scalingbook_lib.models.fields import Fields
 from scalingbook_lib.models.latent import LATENT
-from scalingbook_lib.models.layered import BOTH, delta_net, dense, heads, latent, layered, mamba2, sparse
+from scalingbook_lib.models.layered import (
+    BOTH,
+    Maker,
+    delta_net,
+    dense,
+    heads,
+    latent,
+    layered,
+    mamba2,
+    sparse,
+)
 from scalingbook_lib.models.parts import Experts, ModelError, Weight, printable
 
 # LongCat-Flash: two attention sublayers and two MLPs in a layer, experts beside them
@@ -134,7 +144,7 @@ def _nas_mlp(own: Fields, D: int) -> Iterable[Block]:
     ratio, width = own.value("ffn_mult"), own.optional("intermediate_size")
     if width is None:
         if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 < ratio < 1000:
-            raise ModelError("ffn_mult", f"{printable(ratio)} is no ratio", "write one such as 2.625")
+            raise ModelError("ffn_mult", f"{printable(ratio)} is not a ratio", "write one such as 2.625")
         # two thirds of the ratio, as the MLP has three matrices; up to a multiple of 256
         width = -(-int(2 * ratio * D / 3) // 256) * 256
     yield hidden.mlp(D, width)
@@ -149,6 +159,7 @@ def _first(f: Fields, name: str) -> Any:
     return value[0] if isinstance(value, list) and value else value
 
 
+_PICTURES = "pictures_intermediate_size"  # added: the width of the experts for pictures
 _PAIRED = "moe_num_experts", "moe_layer_start_index", "moe_layer_end_index", "num_experts"
 
 
@@ -158,7 +169,8 @@ def _ernie_fields(f: Fields) -> Fields:
         raise ModelError("moe_intermediate_size", "it is missing", "add the widths for text and for pictures")
     own = {name: _first(f, name) for name in _PAIRED if f.value(name) is not None}
     shared = f.number(*structure.SHARED, default=0, least=0)
-    own |= {"moe_intermediate_size": widths[0], "shared_intermediate_size": shared * widths[0]}
+    text, pictures = widths
+    own |= {"moe_intermediate_size": text, "shared_intermediate_size": shared * text, _PICTURES: pictures}
     first = own.get("moe_layer_start_index")
     if first is not None and f.value("mlp_layer_types", "first_k_dense_replace") is None:
         own["first_k_dense_replace"] = first
@@ -169,14 +181,9 @@ def _ernie_fields(f: Fields) -> Fields:
 
 def _ernie_pictures(f: Fields, m: Shapes) -> int:
     """The parameters of the experts for pictures and of their routers."""
-    E, (_, width) = f.number(*structure.EXPERTS), _widths(f)
-    one = m["D"] * E + E + 3 * m["D"] * width * E
+    E = f.number(*structure.EXPERTS)
+    one = m["D"] * E + E + 3 * m["D"] * f.number(_PICTURES) * E
     return one * sum(block.layers for block in m["blocks"] if block.name == "experts")
-
-
-def _widths(f: Fields) -> tuple[int, int]:
-    text, pictures = f.listed_of("both_widths", int, 2) or (0, 0)
-    return text, pictures
 
 
 _ERNIE = layered(
@@ -189,8 +196,7 @@ _ERNIE = layered(
 
 def _ernie(f: Fields) -> Shapes:
     f.require(use_bias=False)
-    g = _ernie_fields(f)
-    return _ERNIE(g.overridden(both_widths=f.value("moe_intermediate_size")))
+    return _ERNIE(_ernie_fields(f))
 
 
 # Llama 3.2 Vision: some layers attend to pictures alone
@@ -244,11 +250,16 @@ def _laguna_layers(f: Fields, kinds: tuple[str, ...]) -> tuple[Fields, ...]:
     return tuple(f.overridden(num_attention_heads=n) for n in own) if own else (f,) * len(kinds)
 
 
-def _laguna_gate(f: Fields, *, window: bool) -> Any:
-    gated = f.value("gating")
-    if gated not in (None, False, True, "per-head"):
-        raise ModelError("gating", f"{printable(gated)} is unknown", "write true or false")
-    return heads(window=window, qk_norm="head", gate="head" if gated else "")
+def _laguna_heads(*, window: bool = False) -> Maker:
+    """Laguna's attention, with a gate for each head if the file has one."""
+
+    def blocks(f: Fields, m: Shapes) -> Iterable[Block]:
+        gated = f.value("gating")
+        if gated not in (None, False, True, "per-head"):
+            raise ModelError("gating", f"{printable(gated)} is unknown", "write true or false")
+        return heads(window=window, qk_norm="head", gate="head" if gated else "")(f, m)
+
+    return blocks
 
 
 def _only_dense(f: Fields, L: int) -> tuple[str, ...]:
@@ -308,10 +319,7 @@ COMPOSITE: dict[str, Reader] = {
         {"full_attention": latent(gate="head"), "linear_attention": _ling_delta}, BOTH, kinds=_ling_kinds
     ),
     "laguna": layered(
-        {
-            "full_attention": lambda f, m: _laguna_gate(f, window=False)(f, m),
-            "sliding_attention": lambda f, m: _laguna_gate(f, window=True)(f, m),
-        },
+        {"full_attention": _laguna_heads(), "sliding_attention": _laguna_heads(window=True)},
         {"dense": dense, "sparse": sparse(correction=True)},
         fields=_laguna_layers,
     ),

@@ -32,7 +32,8 @@ def _cohere_norm(f: Fields, m: Shapes) -> str | None:
     return "all" if f.flag("use_qk_norm", False) else None
 
 
-def _cohere_experts(f: Fields, m: Shapes) -> Experts | None:
+def _wide_experts(f: Fields, m: Shapes) -> Experts | None:
+    """Experts whose width stands in the field of a dense MLP."""
     return structure.shapes_with_experts(f, m, width="intermediate_size")
 
 
@@ -115,11 +116,18 @@ def _post_norms(f: Fields, m: Shapes) -> int:
 
 
 _COHERE2 = {"norms": 1, "qk_norm": _cohere_norm, "biases": biases, "windows": _periodic(4)}
+_GATED_SPARSE = {
+    "norms": 4,
+    "attention_gate": True,
+    "experts": structure.shapes_with_experts,
+    "qk_norm": "head",
+    "biases": biases,
+}
 RECENT: dict[str, Reader] = {
     "arcee": family(OWN_HEADS, gated=False, biases=biases),
     "cohere": family(_OWN_TIED, norms=1, qk_norm=_cohere_norm, biases=biases),  # one norm for both sublayers
     "cohere2": family(_OWN_TIED, **_COHERE2),
-    "cohere2_moe": family(_OWN_TIED, experts=_cohere_experts, **_COHERE2),
+    "cohere2_moe": family(_OWN_TIED, experts=_wide_experts, **_COHERE2),
     "glm": family(OWN_HEADS, biases=_glm_biases),
     "glm4": family(OWN_HEADS, norms=4, biases=_glm_biases),
     "glm4v_text": family(OWN_HEADS, norms=4, biases=QKV),
@@ -148,8 +156,9 @@ RECENT: dict[str, Reader] = {
     "paddleocr_vl_text": dense.DENSE["ernie4_5"],
     "qwen2_5_omni_text": dense.DENSE["qwen2"],
     "qwen3_omni_moe_text": SPARSE["qwen3_moe"],
-    "olmoe": family(OWN_HEADS, experts=_cohere_experts, qk_norm="all", biases=biases),
-    "flex_olmo": family(OWN_HEADS, experts=_cohere_experts, qk_norm="all", biases=biases),
+    **dict.fromkeys(
+        ("olmoe", "flex_olmo"), family(OWN_HEADS, experts=_wide_experts, qk_norm="all", biases=biases)
+    ),
     "mellum": family(
         OWN_HEADS,
         experts=structure.shapes_with_experts,
@@ -166,21 +175,13 @@ RECENT: dict[str, Reader] = {
     ),
     "afmoe": family(
         OWN_HEADS,
-        norms=4,
-        attention_gate=True,
-        experts=structure.shapes_with_experts,
-        qk_norm="head",
-        biases=biases,
+        **_GATED_SPARSE,
         extra=_expert_bias,
         windows=_periodic(4),
     ),
     "beam": family(
         OWN_HEADS,
-        norms=4,
-        attention_gate=True,
-        experts=structure.shapes_with_experts,
-        qk_norm="head",
-        biases=biases,
+        **_GATED_SPARSE,
         extra=_gate_bias,
         windows=dense.cycle(True, True, True, True, True, False),
     ),

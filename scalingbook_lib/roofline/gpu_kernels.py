@@ -15,13 +15,24 @@ from dataclasses import dataclass
 from math import ceil
 
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.machines.occupancy import SMEM_RESERVED, KernelError, smem_per_sm
+from scalingbook_lib.machines.occupancy import REGISTER_BYTES, KernelError, registers_per_sm, smem_per_block
 from scalingbook_lib.machines.sm import SmRates, sm_rates
 from scalingbook_lib.units import BF16, KiB, Result, count, percent, require_min
 
 LOAD_LATENCY_S = 600e-9  # from the request to the last byte of a stage, under load
 MMA_COLUMNS, MMA_DEPTH = 256, 16  # of one instruction: the most columns, and the depth in bf16
-REGISTERS, TMEM_COLUMNS, TMEM_ROWS = 65_536, 512, 128  # of an SM: 4 bytes each
+TMEM_ROWS = 128  # of an SM, with 4 bytes in each column
+
+
+def _slowest(cycles_by: Mapping[str, float]) -> str:
+    """The unit that takes the most cycles, the first one in a tie."""
+    return max(cycles_by, key=lambda name: cycles_by[name])
+
+
+def _listed(cycles_by: Mapping[str, float]) -> str:
+    """The cycles of every unit: '512 cycles of math, 384 of SMEM, ...'."""
+    terms = ", ".join(f"{count(round(cycles))} of {name}" for name, cycles in cycles_by.items())
+    return terms.replace(" of ", " cycles of ", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +56,7 @@ class MatmulTile(Result):
     @property
     def bound(self) -> str:
         """What takes the most cycles: 'math', 'SMEM', 'L2' or 'latency'."""
-        return max(self.cycles_by, key=lambda name: self.cycles_by[name])
+        return _slowest(self.cycles_by)
 
     @property
     def ceiling(self) -> float:
@@ -65,10 +76,9 @@ class MatmulTile(Result):
 
     def __str__(self) -> str:
         who = {"math": "The peak itself", "latency": "Latency"}.get(self.bound, self.bound)
-        terms = ", ".join(f"{count(round(cycles))} of {name}" for name, cycles in self.cycles_by.items())
         return (
             f"{who} limits tiles of {self.rows} × {self.columns} on {self.rates.chip.name} to "
-            f"{percent(self.ceiling)} of the peak: {terms.replace(' of ', ' cycles of ', 1)}"
+            f"{percent(self.ceiling)} of the peak: {_listed(self.cycles_by)}"
         )
 
 
@@ -125,23 +135,29 @@ def matmul_tile(
 
 
 def _fits(chip: Chip, smem_bytes: int, rows: int, columns: int) -> None:
-    most = smem_per_sm(chip) - SMEM_RESERVED
+    most = smem_per_block(chip)
     if smem_bytes > most:
         raise KernelError(
             f"this block needs {smem_bytes / KiB:.4g} KiB of shared memory, but a block has at most "
             f"{most // KiB} KiB: use fewer stages or a smaller tile"
         )
     if chip.tmem_bytes_per_core is None:
-        if rows * columns >= REGISTERS:
+        registers = registers_per_sm(chip)
+        if rows * columns >= registers:
             raise KernelError(
-                f"the accumulators of {rows} × {columns} take all {REGISTERS:,} registers of an SM: "
+                f"the accumulators of {rows} × {columns} take all {registers:,} registers of an SM: "
                 "use fewer rows or columns"
             )
-    elif ceil(rows / TMEM_ROWS) * columns > TMEM_COLUMNS:
+    elif (needed := ceil(rows / TMEM_ROWS) * columns) > (held := tmem_columns(chip)):
         raise KernelError(
-            f"the accumulators of {rows} × {columns} need {ceil(rows / TMEM_ROWS) * columns} columns of "
-            f"TMEM, but an SM has {TMEM_COLUMNS}: use fewer rows or columns"
+            f"the accumulators of {rows} × {columns} need {needed} columns of TMEM, but an SM has {held}: "
+            "use fewer rows or columns"
         )
+
+
+def tmem_columns(chip: Chip) -> int:
+    """The columns of an SM's TMEM, each of 128 rows of 4 bytes."""
+    return int(chip.tmem_bytes_per_core or 0) // (REGISTER_BYTES * TMEM_ROWS)
 
 
 def wave_efficiency(tiles: int, workers: int) -> float:
@@ -214,13 +230,12 @@ class AttentionTile(Result):
     @property
     def bound(self) -> str:
         """The unit that takes the most cycles; 'math' in a tie."""
-        by = self.cycles_by
-        return max(by, key=lambda name: by[name])
+        return _slowest(self.cycles_by)
 
     @property
     def ceiling(self) -> float:
         """The largest fraction of the peak if all three units overlap."""
-        return self.math_cycles / max(self.cycles_by.values())
+        return self.math_cycles / self.cycles_by[self.bound]
 
     @property
     def serial_ceiling(self) -> float:
@@ -228,8 +243,7 @@ class AttentionTile(Result):
         return self.math_cycles / (self.math_cycles + self.exponential_cycles)
 
     def __str__(self) -> str:
-        terms = ", ".join(f"{count(round(cycles))} of {name}" for name, cycles in self.cycles_by.items())
-        return f"{self.rates.chip.name}: {terms.replace(' of ', ' cycles of ', 1)}"
+        return f"{self.rates.chip.name}: {_listed(self.cycles_by)}"
 
 
 def attention_tile(

@@ -39,8 +39,8 @@ def lru_reuse(fits: float, gaps_s: Sequence[float], *, running: float = 0.0, dis
     `fits` is the pool over the working set. The age T of eviction fills the pool: with x = T and the mean
     gap G, running + (1 - running) · (mean of min(gap, x) + discarded · x) / G = fits. The hit rate is the
     fraction of gaps up to T. A fraction `running` of all sessions is in use at any time, which keeps their
-    blocks in the cache. A turn leaves `discarded` times the tokens of a session behind that nobody uses
-    again, such as 1/turns for sessions that end. Raises a ValueError for numbers out of range.
+    blocks in the cache. A turn leaves `discarded` times the tokens of a session behind that are never
+    used again, such as 1/turns for sessions that end. Raises a ValueError for numbers out of range.
     """
     if not (fits > 0 and 0 <= running < 1 and discarded >= 0):
         raise ValueError(

@@ -38,12 +38,12 @@ class SessionRun(Result):
     @property
     def hit_rate(self) -> float:
         """The fraction of all prompt tokens that were found in the prefix cache, host memory included."""
-        return self._share("cached", 0)
+        return self._share("cached")
 
     @property
     def loaded_rate(self) -> float:
         """The fraction of all prompt tokens that were loaded from host memory."""
-        return self._share("loaded", 0)
+        return self._share("loaded")
 
     @property
     def history_hit_rate(self) -> float:
@@ -56,8 +56,8 @@ class SessionRun(Result):
         found = sum(one.cached for one in self._residencies(1))
         return found / sum(history) if history else 0.0
 
-    def _share(self, what: str, skip: int) -> float:
-        found = list(self._residencies(skip))
+    def _share(self, what: str) -> float:
+        found = list(self._residencies(0))
         total = sum(one.cached + one.computed for one in found)
         return sum(getattr(one, what) for one in found) / total if total else 0.0
 

@@ -6,10 +6,11 @@ the formulas of the library, with a little seeded noise. Nothing here depends on
 """
 
 import io
-import json
 import logging
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import jax
 import jax.numpy as jnp
@@ -172,7 +173,7 @@ def ranks(steps: int = 20) -> str:
     for step in range(steps):
         compute_ms = 410 + random.normal(0, 2.5, NODES * GPUS)
         if step == 11:
-            compute_ms[4] += 180  # a pause of one process, which is no fault of its NIC
+            compute_ms[4] += 180  # a pause of one process, which its NIC did not cause
         busy_ms = 1e3 * ring_s * (1 + abs(random.normal(0, 0.01, NODES * GPUS)))
         busy_ms[SLOW] /= SLOW_RATE
         for rank in range(NODES * GPUS):
@@ -220,13 +221,8 @@ python3 -m MaxText.train MaxText/configs/base.yml \\
 
 def stored(trace: Trace) -> str:
     """The text of a trace as `profiles.save` writes it."""
-    from pathlib import Path
-    from tempfile import TemporaryDirectory
-
     with TemporaryDirectory() as folder:
-        written = profiles.save(trace, Path(folder) / "trace.json").read_text()
-    json.loads(written)
-    return written
+        return profiles.save(trace, Path(folder) / "trace.json").read_text()
 
 
 RECORDS = {

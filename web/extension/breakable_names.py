@@ -5,10 +5,10 @@ several long names would be wider than the page, although a reader expects break
 """
 
 import re
-from typing import Any
 
-from docutils import nodes
 from sphinx.application import Sphinx
+
+from web.extension import finished
 
 SHORTEST = 20  # characters; a shorter name stays whole
 _CELL = re.compile(r"<(?P<tag>t[dh])\b[^>]*>.*?</(?P=tag)>", re.DOTALL)
@@ -25,13 +25,6 @@ def breakable(html: str) -> str:
     return _CELL.sub(lambda cell: _NAME.sub(name, cell[0]), html)
 
 
-def write(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
-) -> None:
-    """Change the tables of one page."""
-    context["body"] = breakable(context.get("body") or "")
-
-
 def setup(app: Sphinx) -> None:
     """Run on the finished page."""
-    app.connect("html-page-context", write, priority=920)
+    finished.connect(app, breakable, priority=920)

@@ -5,10 +5,10 @@ line, and a comma would begin the next.
 """
 
 import re
-from typing import Any
 
-from docutils import nodes
 from sphinx.application import Sphinx
+
+from web.extension import finished
 
 _FORMULA = re.compile(r'(?P<before>[(\[“‘]*)<span class="math">')
 _SPAN = re.compile(r"<(?P<closing>/?)span\b")
@@ -51,13 +51,6 @@ def _breakable(formula: str) -> str:
     return _PART.join([first, *rest[:1]]) + "".join(f"<wbr>{_PART}{part}" for part in rest[1:])
 
 
-def write(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
-) -> None:
-    """Join the formulas and the punctuation of one page."""
-    context["body"] = join(context.get("body") or "")
-
-
 def setup(app: Sphinx) -> None:
     """Run after column headings have been rewritten as text."""
-    app.connect("html-page-context", write, priority=910)
+    finished.connect(app, join, priority=910)

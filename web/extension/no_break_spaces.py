@@ -4,10 +4,10 @@ Only text is changed: not code, formulas, pictures, or what scripts rewrite.
 """
 
 import re
-from typing import Any
 
-from docutils import nodes
 from sphinx.application import Sphinx
+
+from web.extension import finished
 
 _TAG = re.compile(r"(<[^>]*>)")
 _OPENED = re.compile(r"<(?P<name>[a-z][a-z0-9]*)(?P<rest>[^>]*)>", re.IGNORECASE)
@@ -49,13 +49,6 @@ def _step(piece: str, name: str) -> int:
     return int(bool(re.match(rf"<{name}\b(?![^>]*/>)", piece)))
 
 
-def write(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
-) -> None:
-    """Join the numbers and units of one page."""
-    context["body"] = join(context.get("body") or "")
-
-
 def setup(app: Sphinx) -> None:
     """Run after everything that writes into a page."""
-    app.connect("html-page-context", write, priority=870)
+    finished.connect(app, join, priority=870)

@@ -64,7 +64,7 @@ def activations(
     matmuls, those without batch, or layer inputs.
 
     With `flash`, scores never leave the chip: the kernel saves its output and one number per query and head,
-    recomputes the scores in its backward pass, and is no matmul to a policy. ValueError for an unknown
+    recomputes the scores in its backward pass, and is not a matmul for a policy. ValueError for an unknown
     policy.
     """
     if policy not in POLICIES:

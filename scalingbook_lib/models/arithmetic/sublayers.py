@@ -5,7 +5,7 @@ often the residual stream enters a sublayer. Chapter: Training.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from scalingbook_lib.models import Block, LayerKind, Transformer, Weight
 
@@ -97,10 +97,10 @@ def dense_mlps(m: Transformer) -> int:
 
 
 def inputs(m: Transformer) -> int:
-    """How often a sublayer of the layers reads the residual stream: experts and what is beside them once."""
+    """How often a sublayer of the layers reads the residual stream; parallel sublayers count once."""
     if not m.blocks:
         return m.L * (2 if m.norms > 1 else 1)  # in a parallel block attention and MLP read it together
-    fed = _by_layer(m, lambda block: _feeds(block) or block.name == "experts")
+    fed = _by_layer(m, _feeds_any)
     return mixers(m) + sum(fed.values())
 
 
@@ -108,7 +108,7 @@ def paired_layers(m: Transformer) -> int:
     """The layers whose token mixer is followed by an MLP."""
     if not m.blocks:
         return m.L * (m.norms > 1)
-    fed = _by_layer(m, lambda block: _feeds(block) or block.name == "experts")
+    fed = _by_layer(m, _feeds_any)
     return len(_by_layer(m, _mixes).keys() & fed.keys())
 
 
@@ -122,15 +122,17 @@ def _feeds(block: Block) -> bool:
     )
 
 
-def _by_layer(m: Transformer, chosen: object) -> Counter[int]:
+def _feeds_any(block: Block) -> bool:
+    return _feeds(block) or block.name == "experts"
+
+
+def _by_layer(m: Transformer, chosen: Callable[[Block], bool]) -> Counter[int]:
     """How many of the chosen sublayers follow each other in each layer; different ones are side by side."""
     found = Counter[int]()
-    assert callable(chosen)
     for block in m.blocks:
         if chosen(block):
-            found |= Counter(
-                block.at
-            )  # the larger count: two equal sublayers of a layer are one after the other
+            # the larger count: two equal sublayers of a layer are one after the other
+            found |= Counter(block.at)
     return found
 
 
@@ -150,7 +152,7 @@ def mlp_elements(m: Transformer) -> float:
 
 
 def recurs(m: Transformer) -> bool:
-    """Whether a layer keeps a state in place of a cache."""
+    """Whether a layer keeps a state instead of a cache."""
     return m.linear is not None or any(block.state or block.convolution for block in m.blocks)
 
 

@@ -1,4 +1,4 @@
-"""Blocks that keep a state in place of a cache: delta rules, Mamba, lightning attention, convolutions."""
+"""Blocks that keep a state instead of a cache: delta rules, Mamba, lightning attention, convolutions."""
 
 from scalingbook_lib.models.blocks.block import Block, Shape, Shapes, products, vectors
 

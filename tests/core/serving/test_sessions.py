@@ -27,7 +27,7 @@ from scalingbook_lib.serving import (
 )
 
 PLAIN = Affine(weights_s=0.1, token_s=0.001, cached_s=0.0)  # 0.1 s for up to 100 tokens, then 1 ms a token
-QUICK = Affine(weights_s=1e-7, token_s=1e-9, cached_s=0.0)  # takes no time beside the tools
+QUICK = Affine(weights_s=1e-7, token_s=1e-9, cached_s=0.0)  # negligible compared with the tools
 
 
 def two_turns(at=0.0, tool_s=2.0):
@@ -188,7 +188,7 @@ def test_the_law_has_its_exact_limits():
     assert lru_reuse(1.001, regular).hit_rate == lru_reuse(1.5, random).hit_rate == 1.0
     assert lru_reuse(1.001, regular).eviction_age_s == math.inf
     assert lru_reuse(0.3, random, running=0.3).hit_rate == 0.0
-    # tokens that nobody uses again fill a part of the pool: fits = h - r ln(1 - h)
+    # tokens that are never used again fill a part of the pool: fits = h - r ln(1 - h)
     found = lru_reuse(0.5, random, discarded=0.2).hit_rate
     assert found - 0.2 * math.log(1 - found) == pytest.approx(0.5, abs=5e-3)
 

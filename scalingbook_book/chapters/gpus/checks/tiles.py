@@ -2,7 +2,7 @@
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.occupancy import SMEM_RESERVED, smem_per_sm
+from scalingbook_lib.machines.occupancy import smem_per_block
 from scalingbook_lib.roofline import gpu_kernels as kernels
 from scalingbook_lib.units import BF16, KiB
 
@@ -18,7 +18,7 @@ def _loaded(rows: float = _ROWS, columns: float = _COLUMNS) -> float:
 
 
 def _stages(stage_bytes: float = _PAIR.stage_bytes, kept: float = 16 * KiB) -> float:
-    return (smem_per_sm(chips.B200) - SMEM_RESERVED - kept) // stage_bytes
+    return (smem_per_block(chips.B200) - kept) // stage_bytes
 
 
 def _needed(latency_s: float = _SLOW_S) -> int:

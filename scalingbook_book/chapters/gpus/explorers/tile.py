@@ -17,8 +17,8 @@ from scalingbook_book.reader.explorers.parts import (
     pluralize,
 )
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.occupancy import SMEM_RESERVED, KernelError, smem_per_sm
-from scalingbook_lib.roofline.gpu_kernels import REGISTERS, TMEM_COLUMNS, MatmulTile, matmul_tile
+from scalingbook_lib.machines.occupancy import KernelError, registers_per_sm, smem_per_block
+from scalingbook_lib.roofline.gpu_kernels import MatmulTile, matmul_tile, tmem_columns
 from scalingbook_lib.units import binary, percent
 
 _CHIPS = ("H100", "H200", "B200", "GB200", "GB300")
@@ -94,17 +94,18 @@ def _ceiling(chip: Chip, tile: str, stages: int, latency: float) -> float:
 
 
 def _memory(found: MatmulTile) -> Readout:
-    most = smem_per_sm(found.rates.chip) - SMEM_RESERVED
+    most = smem_per_block(found.rates.chip)
     return Readout(
         "SMEM of the stages", found.smem_bytes, "B", f"{binary(found.smem_bytes)} of {binary(most)}"
     )
 
 
 def _accumulators(found: MatmulTile) -> Readout:
-    if found.rates.chip.tmem_bytes_per_core is None:
-        share = found.accumulators / REGISTERS
+    chip = found.rates.chip
+    if chip.tmem_bytes_per_core is None:
+        share = found.accumulators / registers_per_sm(chip)
         return Readout("registers for accumulators", found.accumulators, "", percent(share))
-    return Readout("TMEM columns", found.columns, "", f"{found.columns} of {TMEM_COLUMNS}")
+    return Readout("TMEM columns", found.columns, "", f"{found.columns} of {tmem_columns(chip)}")
 
 
 def _verdict(found: MatmulTile) -> str:
@@ -118,7 +119,7 @@ def _verdict(found: MatmulTile) -> str:
         needed = found.stages_needed
         rest = (
             f"It would take {needed} stages to hide the latency."
-            if needed * found.stage_bytes <= smem_per_sm(found.rates.chip) - SMEM_RESERVED
+            if needed * found.stage_bytes <= smem_per_block(found.rates.chip)
             else f"It would take {needed} stages to hide the latency, more than fit into shared memory."
         )
         return (

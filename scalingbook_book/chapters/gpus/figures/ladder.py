@@ -68,7 +68,7 @@ def _rows(wide: float) -> Sketch:
 
 
 def _bar(rung: Rung, left: float, y: float, unit: float, right: float, *, roomy: bool) -> list[Shape]:
-    """The ceiling as a light bar with the measured rate inside, and its words beside or above."""
+    """The ceiling as a light bar with the measured rate inside, and its label next to it or above."""
     top, high = (y + 4, 18.0) if roomy else (y + 20, 16.0)
     said = f"{percent(rung.reached)} of {percent(rung.ceiling)}, {rung.bound}"
     bars: list[Shape] = [

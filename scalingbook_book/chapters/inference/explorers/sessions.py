@@ -68,14 +68,15 @@ def gaps(way: str, pause_s: float) -> tuple[float, ...]:
     return tuple(gap * pause_s / mean for gap in sample)
 
 
-def rates(
+def reuse(
     on: Server, sessions: int, context: int, memory: int, pauses: tuple[float, ...]
-) -> tuple[float, float]:
-    """Return the fractions of sessions found in HBM, and in HBM or host memory, which holds copies of all."""
+) -> tuple[serving.Reuse, float]:
+    """Return the reuse in HBM, and the fraction found in HBM or host memory, which holds copies of all."""
     working = sessions * context
-    near = serving.lru_reuse(on.pool / working, pauses).hit_rate
+    near = serving.lru_reuse(on.pool / working, pauses)
     copies = memory * GiB / on.token_bytes
-    return near, max(near, serving.lru_reuse(copies / working, pauses).hit_rate) if copies else near
+    far = serving.lru_reuse(copies / working, pauses).hit_rate if copies else 0.0
+    return near, max(near.hit_rate, far)
 
 
 def _mean(on: Server, near: float, far: float) -> float:
@@ -86,10 +87,10 @@ def _sessions(
     *, model: str, where: str, sessions: int, context: int, way: str, pause: float, host: str
 ) -> View:
     on, pauses, memory = server(model, where, context), gaps(way, pause), HOST[host]
-    near, far = rates(on, sessions, context, memory, pauses)
+    in_hbm, far = reuse(on, sessions, context, memory, pauses)
+    near, age = in_hbm.hit_rate, in_hbm.eviction_age_s
     ttft_s = _mean(on, near, far)
     busy = sessions * ttft_s / (pause + ttft_s)
-    age = serving.lru_reuse(on.pool / (sessions * context), pauses).eviction_age_s
     return View(
         _verdict(on, near, far, sessions * context, busy),
         (_curves(on, sessions, context, memory, pauses, host != "none"), _bars(on, near, far)),
@@ -108,8 +109,8 @@ def _sessions(
 
 def _curves(on: Server, here: int, context: int, memory: int, pauses: tuple[float, ...], both: bool) -> Chart:
     numbers = [2**e for e in range(10)]
-    found = [rates(on, n, context, memory, pauses) for n in numbers]
-    lines = [Curve("found in HBM", numbers, [near for near, _ in found], 0)]
+    found = [reuse(on, n, context, memory, pauses) for n in numbers]
+    lines = [Curve("found in HBM", numbers, [near.hit_rate for near, _ in found], 0)]
     if both:
         lines.append(Curve("found or loaded", numbers, [far for _, far in found], 2, dashed=True))
     return Chart(

@@ -61,7 +61,7 @@ ACCEPTANCE = {
 
 FITS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
 SESSIONS, TURNS, CONTEXT = 64, 16, 16_000  # of the simulated sessions
-INSTANT = serving.Affine(weights_s=1e-7, token_s=1e-9, cached_s=0.0)  # no time beside that of the tools
+INSTANT = serving.Affine(weights_s=1e-7, token_s=1e-9, cached_s=0.0)  # negligible compared with the tools
 
 
 def shapes() -> dict[str, tuple[float, ...]]:

@@ -339,7 +339,7 @@ MYSTERIES = (
         difficulty=3,
         rel_tol=0.02,
         hints=(
-            "Which dimension of the matmuls is no multiple of 128?",
+            "Which dimension of the matmuls is not a multiple of 128?",
             (
                 "`.program.work` has the FLOPs of the program and those of the padding, which come in "
                 "addition."
