@@ -31,7 +31,7 @@ class LevelLimit(Result):
 class Limit(Result):
     """The minimum value of `unit` with which compute takes at least as long as the collective."""
 
-    what: str  # 'data parallelism over 1,024 H100'
+    what: str  # 'data parallelism over 1,024 H100s'
     unit: str  # 'tokens per chip', 'F'
     least: float
     terms: tuple[LevelLimit, ...] = ()

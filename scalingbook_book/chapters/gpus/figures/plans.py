@@ -33,7 +33,7 @@ def audit() -> Figure:
     plan = limits.audit(Cluster.of(H100, GPUS), LLAMA, tokens=BATCH, tp=TP, pp=PP, m=MICRO)
     each, bubble, rows = plan.tokens_per_chip, _bubble(), _rows()
     kept = (1 - bubble) * _reached()
-    said = ", ".join(f"{name}: needed {need:,.0f} of {have:,.0f}" for name, need, have in rows)
+    said = ", ".join(f"{name}: needed {ceil(need):,} of {have:,.0f}" for name, need, have in rows)
     return Figure(
         key="gpus.audit",
         alt=f"{GPUS:,} GPUs as {plan.dp} replicas, each a row of {PP} stages of {TP} GPUs. Bars show what the plan needs out of what it has: {said}. Then the peak is divided: a bubble of {percent(bubble)}, "
