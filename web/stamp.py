@@ -51,7 +51,7 @@ def day(folder: Path = ROOT) -> date:
 
 
 def substitutions() -> dict[str, str]:
-    """Return the values of `{{ version }}`, `{{ released }}`, `{{ work }}`, `{{ authors }}` and `{{ byline }}`."""
+    """Return the values of the cover's substitutions, such as `{{ version }}` and `{{ byline }}`."""
     by = authors()  # a group's name begins with an article, which is lower-case within a sentence
     byline = "the " + by.removeprefix("The ") if by.startswith("The ") else by
     return {

@@ -148,7 +148,8 @@ class Paths(SphinxDirective):
         """Return a group of radio buttons, or without scripts a list."""
         _depends(self)
         rows = "".join(_way(*(part.strip() for part in line.split("|"))) for line in self.content if line)
-        legend = "<legend>Choose a path. The table of contents then highlights its chapters, and the Next button follows it.</legend>"
+        told = "The table of contents then highlights its chapters, and the Next button follows it."
+        legend = f"<legend>Choose a path. {told}</legend>"
         return [nodes.raw("", f'<fieldset class="paths">{legend}{rows}</fieldset>', format="html")]
 
 
@@ -195,7 +196,7 @@ class Live(SphinxDirective):
 
 
 def name_the_release(app: Sphinx, config: Config) -> None:
-    """Define the substitutions `{{ version }}`, `{{ released }}`, `{{ work }}`, `{{ authors }}` and `{{ byline }}`."""
+    """Define `{{ version }}` and the other substitutions of the cover."""
     config.myst_substitutions = stamp.substitutions()
 
 

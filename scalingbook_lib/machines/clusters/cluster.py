@@ -196,7 +196,8 @@ class Cluster(ChipGroup):
         tree = ", ".join(f"{n:,} {tier}" for tier, n in tiers.items() if n)
         switches = f" under {tree} switches" if tree else ""
         rates = ", then ".join(f"{si(v.bytes_per_s, 'B/s')} ({v.name})" for v in self.levels)
-        return f"{self.chip.counted(self.chips)} in {self.nodes:,} {word} of {self.domain}{switches}: each chip sends {rates}"
+        chips = f"{self.chip.counted(self.chips)} in {self.nodes:,} {word} of {self.domain}"
+        return f"{chips}{switches}: each chip sends {rates}"
 
 
 class ClusterMesh(MachineMesh[Level]):

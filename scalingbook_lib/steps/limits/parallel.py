@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import ClusterError, Machine, Slice, SliceError
-from scalingbook_lib.steps.limits.limit import Limit, inner, limit, outer
+from scalingbook_lib.steps.limits.limit import Limit, inner, limit, noun, outer
 from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
 
 
@@ -117,8 +117,7 @@ def data_parallel(
         return collectives.all_gather(nbytes, *networks, overlap=overlap)
 
     groups = f", {model_parallel:,} chips per replica" if model_parallel > 1 else ""
-    over = machine.name if isinstance(machine, Slice) else machine.chip.counted(machine.chips)
-    what = f"data parallelism over {over}{groups}"
+    what = f"data parallelism over {noun(machine)}{groups}"
     return limit(what, "tokens per chip", per_byte, cost, outer(machine, model_parallel))
 
 

@@ -98,8 +98,8 @@ def _bars(F: int, found: dict[str, Limit]) -> Bars:
 def _verdict(F: int, Z: int, found: dict[str, Limit]) -> str:
     hidden = [name for name, f in found.items() if f.holds(F)]
     worst = max(found, key=lambda name: found[name].least)
-    who = join_and([_short(name) for name in hidden]) if hidden else "no GPUs"
-    said = f"Spread over {count(Z)} GPUs, {who} can hide the AllToAll of experts that are {count(F)} wide"
+    who = join_and([_short(name) for name in hidden]) if hidden else "no machine"
+    said = f"Over {count(Z)} GPUs, {who} can hide the AllToAll of experts that are {count(F)} wide"
     if len(hidden) == len(found):
         return f"{said}."
     level = "NVLink" if found[worst].bound == "NVLink" else "their NICs"

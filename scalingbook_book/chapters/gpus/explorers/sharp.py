@@ -138,7 +138,7 @@ def _bus(nbytes: float, n: int, seconds: float) -> float:
 
 def _beyond(chip: Chip, asked: int) -> str:
     most = chip.domain_chips or asked
-    return f"A domain of {chip.name} GPUs has only {most} of them, not {asked}. " if asked > most else ""
+    return f"A domain of the {chip.name} has only {most} GPUs, not {asked}. " if asked > most else ""
 
 
 def _verdict(

@@ -90,9 +90,8 @@ def _two_verdicts(B: int, on: list[Chip], times: list[roofline.Roofline]) -> str
         return f"{said}the {on[0].name}: {first} and takes at least {si(times[0].lower_s, 's')}."
     alike = times[0].bound == times[1].bound
     said += "both chips" if alike else f"the {on[0].name} and {times[1].bound} on the {on[1].name}"
-    said += (
-        f": {first} on the {on[0].name} and at most {percent(times[1].attained_fraction)} on the {on[1].name}"
-    )
+    second = percent(times[1].attained_fraction)
+    said += f": {first} on the {on[0].name} and at most {second} on the {on[1].name}"
     ratio = times[0].lower_s / times[1].lower_s
     faster, by = (on[1], ratio) if ratio > 1 else (on[0], 1 / ratio)
     return (
