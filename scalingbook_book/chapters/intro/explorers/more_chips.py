@@ -87,7 +87,7 @@ def _efficiency_chart(
 
 def _verdict(now: scaling.ScalingStep, knee: float, chip: Chip) -> str:
     limit = count(round(knee))
-    told = f"{now.bound.capitalize()} on {chip.counted(now.chips)}: "
+    told = f"{now.bound.capitalize()} on {chip.counted(round(now.chips))}: "
     if now.chips <= knee:
         told += f"up to {limit} chips, the AllReduce is hidden behind the backward pass."
     else:
