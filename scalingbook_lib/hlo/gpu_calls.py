@@ -23,6 +23,11 @@ def is_attention(i: Instruction) -> bool:
     return i.opcode == "custom-call" and i.quoted("custom_call_target").startswith("__cudnn$fmha")
 
 
+def has_scores(i: Instruction) -> bool:
+    """Whether a call of cuDNN's attention notes the shape of its scores."""
+    return _SCORES.search(i.attributes) is not None
+
+
 def attention_flops(computation: Computation, i: Instruction) -> int:
     """The FLOPs of cuDNN's attention: of every matmul, as if no pair of positions were masked; 0 if unknown.
 

@@ -68,6 +68,8 @@ def _custom_call(i: Instruction) -> Iterator[NotCounted]:
         missing = ["its FLOPs"] * no_cost + ["what it sends to other devices"] * sends
         if missing:
             yield NotCounted(f"not counted: of kernel {i.name}, {' and '.join(missing)}", no_cost, sends)
+    elif gpu_calls.is_attention(i) and not gpu_calls.has_scores(i):
+        yield NotCounted(f"not counted: the FLOPs of {target}", True, False)
     elif gpu_calls.is_attention(i):
         if (masked := gpu_calls.mask(i)) and "CAUSAL" in masked:
             message = (

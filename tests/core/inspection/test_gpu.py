@@ -165,6 +165,7 @@ def test_what_runs_in_a_command_buffer_is_counted(target, config):
 @pytest.mark.parametrize(
     ("target", "messages", "transfers"),
     [
+        ("__cudnn$fmhaSoftmax", ["not counted: the FLOPs of __cudnn$fmhaSoftmax"], False),
         ("__cudnn$convForward", ["not counted: the FLOPs of __cudnn$convForward"], False),
         ("__cub$DeviceRadixSort", [], False),
         ("cusolver_getrf_ffi", ["not counted: the FLOPs of cusolver_getrf_ffi"], False),
@@ -175,3 +176,8 @@ def test_other_calls_on_gpus_are_named(target, messages, transfers):
     found = not_counted.not_counted(CALL.format(target=target, config="{}"))
     assert [one.message for one in found] == messages
     assert any(one.transfers for one in found) is transfers
+
+
+def test_a_program_compared_with_itself_has_no_change(sharded):
+    report = inspection.inspect(sharded, mesh=MESH)
+    assert {value.signed for value in inspection.compare(report, report).values} == {"none"}
