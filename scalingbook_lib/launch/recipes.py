@@ -2,8 +2,8 @@
 
 The syntax tree of the function is searched for values that are written out, in assignments such as
 `cfg.train.micro_batch_size = 1` and in keyword arguments such as `training=TrainingConfig(steps=10)`.
-Numbers, texts, lists of them, `torch.float32`, constants of the module and defaults of parameters count as
-written out. Every other line is named as not read.
+Numbers, texts, lists of them, data types of PyTorch, constants of the module and defaults of parameters
+count as written out. Every other line is named as not read.
 """
 
 import ast
