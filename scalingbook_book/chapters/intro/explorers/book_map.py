@@ -233,7 +233,7 @@ def _map(*, path: str, step: int) -> View:
 def _box(chapter: Chapter, place: int, at: int) -> Cell:
     color = 2 if place == at else 0 if place < at else None
     return Cell(
-        f"{chapter.title}\n{chapter.formula}",
+        chapter.title,
         color,
         f"{place + 1}. {chapter.question}",
         level=1 if place == at else 0.4,
