@@ -131,7 +131,7 @@ def _labels(frame: Frame, marks: Sequence[tuple], lines: Sequence[list[Line]]) -
     """Return every label beside its mark; labels that fit nowhere go into a row above the plot."""
     left, top, right, bottom = frame.box
     placer = Placer(
-        (left + 1, top - 11, right + RIGHT, bottom - 2), [part for parts in lines for part in parts]
+        (left + 1, top - 13, right + RIGHT, bottom - 2), [part for parts in lines for part in parts]
     )
     for mark, _ in marks:
         if isinstance(mark, Points):

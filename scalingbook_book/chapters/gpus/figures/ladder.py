@@ -49,12 +49,17 @@ def _rows(wide: float) -> Sketch:
         shapes.append(
             Words(x=4, y=y + 12, text=f"{chip.name}, {chip.bf16_flops_per_s / 1e12:,.0f} TFLOPs/s", align="start", bold=True)
         )  # fmt: skip
+        shapes.append(
+            Words(x=right + 8 if roomy else right, y=y + 12, text="measured of ceiling, set by", align="start" if roomy else "end", quiet=True, size=12 if roomy else 11)
+        )  # fmt: skip
         y += 24
         low = y + pitch * len(rungs)
         for tick in _TICKS:
             x = left + unit * tick
-            align = "middle" if tick < 1 else "end"
-            shapes.append(Words(x=x, y=low + 14, text=percent(tick), quiet=True, size=11, align=align))
+            align = "middle" if tick < 1 else "start" if roomy else "end"
+            text = percent(tick) if tick < 1 else "100% of peak" if roomy else "of peak"
+            x = x if tick < 1 or not roomy else x - 16
+            shapes.append(Words(x=x, y=low + 14, text=text, quiet=True, size=11, align=align))
         for rung in rungs:
             top, high = (y, pitch) if roomy else (y + 18, pitch - 18)  # below the words of a narrow row
             shapes += [

@@ -128,7 +128,7 @@ def _curves(nvlink: list[float], cards: list[float], limit: float) -> Chart:
         Curve("NVLink", NODES, nvlink, color=NETWORK, dashed=True),
         Curve("NICs", NODES, cards, color=CARDS, dashed=True),
         Curve("AllGather", NODES, [max(pair) for pair in zip(nvlink, cards, strict=True)], color=MATH),
-        RefLine("all of M", limit, axis="y"),
+        RefLine("all of M through the NICs", limit, axis="y"),
     )
     return Chart(
         x=Scale("nodes of eight H100", "", "pow2"),

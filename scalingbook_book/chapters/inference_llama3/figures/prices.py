@@ -79,8 +79,8 @@ def tornado() -> Figure:
     return Figure(
         key="inference_llama3.tornado",
         alt=f"For seven changes, three bars each: the share of the cost of a token that is saved with one user, with {B} users, and with as many as fit. {said}.",
-        caption="Fraction of the cost per token saved by seven changes. More memory bandwidth helps at "
-        "every batch size, while more compute hardly helps at this context length. int4 weights "
+        caption="Reduction of the cost per token by seven changes, at three batch sizes. More memory bandwidth "
+        "helps at every batch size, while more compute hardly helps at this context length. Int4 weights "
         "help with few users, and an int4 cache helps with many.",
         parts=lambda wide: [_bars(wide, {name: saved[name] for name in order})],
     )
@@ -98,6 +98,8 @@ def _bars(wide: float, saved: dict[str, list[float]]) -> Sketch:
     unit = (wide - left - 48) / max(max(row) for row in saved.values())
     groups = ((MEMORY, "one user"), (MATH, f"{B} users"), (CACHE, "all that fit"))
     shapes, y = key(wide, 2, dict(groups))
+    shapes.append(Words(x=left, y=y + 14, text="cost per token", align="start", quiet=True))
+    y += 20
     for name, row in saved.items():
         shapes.append(Words(x=left - 8, y=y + 1.5 * high + 6, text=name, align="end"))
         for k, ((color, _), share) in enumerate(zip(groups, row, strict=True)):

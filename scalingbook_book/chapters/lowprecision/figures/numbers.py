@@ -54,7 +54,10 @@ def _rulers(wide: float) -> Sketch:
         ends = [log2(mark / element.largest) for mark in element.positive_values]
         xs = [right + (right - left) * end / OCTAVES for end in ends if end > -OCTAVES]
         shapes += [Area(x=x - 0.5, y=y + 24, wide=1, high=26, color=MEMORY, shade=0.6) for x in xs]
-    return Sketch(wide, 62.0 * len(RULERS), shapes)
+    foot = 62.0 * len(RULERS)
+    label = f"{OCTAVES} binades below the largest value (log) →"
+    shapes.append(Words(x=right, y=foot + 6, text=label, align="end", quiet=True))
+    return Sketch(wide, foot + 12, shapes)
 
 
 def outlier() -> Figure:
@@ -97,9 +100,10 @@ def blocks() -> Figure:
     return Figure(
         key="lowprecision.blocks",
         alt=f"Three blocks as strips of bits, each with its scale at the end. {said}.",
-        caption="128 elements of three formats with their scales; lengths are proportional to bits. "
-        + ", ".join(f"{f.name} takes {f.bytes:.7g} bytes per element" for f in forms)
-        + ". Shorter blocks follow the values more closely, but they need more scales.",
+        caption="128 elements (blue) of three formats with their scales (purple). Shorter blocks follow the "
+        "values more closely, but they need more scales. Bytes per element, scales included: "
+        + ", ".join(f"{f.bytes:.7g} in {f.name}" for f in forms)
+        + ". (Lengths are proportional to bits.)",
         parts=lambda wide: [_blocks(wide, forms)],
     )
 

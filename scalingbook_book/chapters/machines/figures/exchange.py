@@ -21,15 +21,15 @@ def hidden() -> Figure:
         key="machines.balance",
         alt=f"A bar chart of fp8 FLOPs per byte that a chip can send into its domain: {said}. Two lines mark {2 * V3_EXPERT:,} and {2 * V4_EXPERT:,}, twice the number of columns of DeepSeek-V3's and V4's experts.",
         caption="FLOPs per byte that chips can send into their domain, compared with the experts of two "
-        "models. If a bar ends before a line, the experts of that model take longer to compute than "
+        "models (lines at 2F for DeepSeek-V3 and V4). If a bar ends before a line, the experts of that model take longer to compute than "
         "to communicate, so their all-to-all can be hidden. Newer chips are not always better: "
         "Rubin's compute rate has grown more than its link bandwidth. (All in fp8 and inside the "
         "domain. MI455X is drawn with half its quoted rate.)",
         parts=lambda wide: [
             Bars(
-                Scale("C/W_dom in FLOPs per byte", "", "linear", 0, 11_000),
+                Scale("fp8 FLOPs per byte into the domain", "", "linear", 0, 11_000),
                 list(needs),
-                [Series("", list(needs.values()), 0)],
+                [Series("", list(needs.values()), 2)],
                 refs=(RefLine("V3: 2F", 2 * V3_EXPERT), RefLine("V4: 2F", 2 * V4_EXPERT)),
             )
         ],
@@ -48,7 +48,7 @@ def latency() -> Figure:
         parts=lambda wide: [
             Chart(
                 Scale("ranks", "", "pow2"),
-                Scale("µs", "", "linear", 0, 400),
+                Scale("time (µs)", "", "linear", 0, 400),
                 (Curve("dispatch, fp8", list(RANKS), out, 0), Curve("combine, bf16", list(RANKS), back, 1)),
             )
         ],
@@ -74,7 +74,7 @@ def turns() -> Figure:
         key="machines.turns",
         alt=f"Two timelines of cores and network, for two layers and two microbatches. One after the other, cores and network wait for each other. Overlapped, both are nearly always busy. A layer takes {si(found.alone_s, 's')} without overlap and {si(found.total_s, 's')} with it.",
         caption="Timelines of a layer of DeepSeek-V3 on 64 H100 with 4,096 tokens on each, without and with "
-        "overlap of two microbatches. Orange: attention; violet: experts; green: dispatch and "
+        "overlap of two microbatches. Orange: attention; purple: experts; green: dispatch and "
         "combine. While one microbatch computes, the tokens of the other travel. The layer becomes "
         f"{found.gain:.2f} times as fast, although it sends the same number of bytes. (The SMs that "
         "communication occupies are not counted here.)",
