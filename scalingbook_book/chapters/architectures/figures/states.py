@@ -31,7 +31,7 @@ def million() -> Figure:
         f"{n}: {si(k, 'B')} kept, {si(r, 'B')} read" for n, k, r in zip(names, kept, read, strict=True)
     )
     bars = Bars(
-        Scale("bytes of a sequence of a million tokens", "B", "log", 3e8, 2e12),
+        Scale("bytes per sequence", "B", "log", 3e8, 2e12),
         names,
         [Series("kept", kept, CACHE), Series("read per decode step", read, MEMORY)],
     )
@@ -39,8 +39,9 @@ def million() -> Figure:
         key="architectures.million",
         alt=f"Two bars for each of six models, on a logarithmic axis. {said}.",
         caption="Bytes that six models keep for one sequence of a million tokens, and bytes that each decode "
-        f"step reads of them. The bytes kept fall from {si(kept[0], 'B')} to {si(kept[-1], 'B')}. Some "
-        "designs keep less, one reads less than it keeps, and one does both. (Log scale.)",
+        f"step reads. The bytes kept fall from {si(kept[0], 'B')} to {si(kept[-1], 'B')}. Some designs keep "
+        "less, one reads less than it keeps, and one does both. (Recurrent states are read and written, so "
+        "they count twice in the second bar.)",
         parts=lambda wide: [bars],
     )
 

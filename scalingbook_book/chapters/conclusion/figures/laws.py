@@ -175,7 +175,7 @@ def _priced(wide: float, found: dict[str, float]) -> Sketch:
 
     shapes: list[Shape] = []
     for tick in (100, 1000, 10_000, 100_000) if wide > 400 else (100, 10_000):
-        shapes.append(Arrow(x0=at(tick), y0=2, x1=at(tick), y1=foot, heads=0, thick=0.6, color=IDLE))
+        shapes.append(Arrow(x0=at(tick), y0=2, x1=at(tick), y1=foot, heads=0, thick=0.3, color=IDLE))
         shapes.append(Words(x=at(tick), y=foot + 16, text=count(tick), quiet=True))
     for k, (name, price) in enumerate(found.items()):
         y, color = 14.0 + 32 * k, CACHE if k < 2 else MATH

@@ -26,6 +26,8 @@ _ROOMY = 400
 def ladder() -> Figure:
     """The steps from a naive matmul to near-peak on H100 and B200: ceilings as frames, measurements as bars."""
     one, two = steps_of(H100), steps_of(B200)
+    above = [rung.step for rung in (*one, *two) if rung.reached > rung.ceiling]
+    beyond = f" (Ceilings are estimates; {', '.join(above)} is above its own.)" if above else ""
     return Figure(
         key="gpus.ladder",
         alt=f"Two groups of horizontal bars in percent of the peak. In each row, a light bar is the ceiling of a kernel and a dark bar inside it is the measured rate. On the H100, {len(one)} "
@@ -33,7 +35,7 @@ def ladder() -> Figure:
         f"{percent(two[0].reached)} to {percent(two[-1].reached)}: latency sets the first two ceilings, and the last wave sets the others.",
         caption="Two published ladders of bf16 matmul kernels. Light bars are ceilings computed from the tile and its stages, "
         "dark bars are measured, and the labels say what sets the ceiling. On the H100, a larger tile raises the ceiling that L2 sets, until a "
-        "cluster removes it. On the B200, the largest step is the pipeline, which hides the latency of the loads.",
+        f"cluster removes it. On the B200, the largest step is the pipeline, which hides the latency of the loads.{beyond}",
         parts=lambda wide: [_rows(wide)],
     )
 

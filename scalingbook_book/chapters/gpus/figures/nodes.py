@@ -149,7 +149,7 @@ def line() -> Figure:
         caption="Measured time of an AllReduce against the size of the array. It has a fixed cost of "
         f"{si(alpha, 's')}. Bandwidth dominates only above {si(half, 'B', 2)}, the size at which the "
         "fixed cost is half of the time. (Published times of NCCL on eight H100s with in-network "
-        "reduction, and a fitted line. Both axes are logarithmic.)",
+        "reduction, and a fitted line.)",
         parts=lambda wide: [_line(run, alpha, beta)],
     )
 

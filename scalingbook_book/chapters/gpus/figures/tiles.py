@@ -34,7 +34,7 @@ def patch() -> Figure:
         f"same time. On its own, a tile has an intensity of {alone:.0f} FLOPs per byte, below the "
         f"ridge point of {ridge:.0f}. But the {SMS} SMs share the strips of their operands, and L2 "
         f"reads each strip from HBM once, so the intensity of the whole rectangle, {together:.0f}, "
-        "is the one that counts. (At the end, the memories of an H100, with areas by bytes.)",
+        "is the one that counts. (The second drawing shows the memories of an H100, with areas by bytes.)",
         parts=lambda wide: (
             [Sketch(wide, 250, [*_tiles(10), *_memories(440)])]
             if wide > 400

@@ -131,8 +131,7 @@ def owners() -> Figure:
         "data-parallel attention. With latent attention, every GPU of a tensor-parallel group holds "
         "the full latent vectors of every sequence. With data-parallel attention, each GPU holds "
         f"only its own sequences, so 64 GPUs hold {apart:,} sequences instead of {together:,}. "
-        f"(DeepSeek-V3 on H200, weights in {FP8.name}, cache in {OWNED.kv.name}, 4,096 tokens. Both "
-        "axes are logarithmic.)",
+        f"(DeepSeek-V3 on H200, weights in {FP8.name}, cache in {OWNED.kv.name}, 4,096 tokens.)",
         parts=lambda wide: [_fits(most)],
     )
 

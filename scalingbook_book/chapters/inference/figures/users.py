@@ -32,7 +32,7 @@ def front() -> Figure:
         caption="Cost of output tokens against time per token, on 8 to 64 chips. The batch grows along each "
         "curve: the cost falls by a factor of more than fifty, while latency rises only a few "
         "times. More chips are faster only up to a point, and they cost more. (Llama 3 70B, int8, "
-        "TPU v5e at its list price, context 2,048; decode only. Both axes are logarithmic.)",
+        "TPU v5e at its list price, context 2,048; decode only.)",
         parts=lambda wide: [_chart(curves)],
     )
 

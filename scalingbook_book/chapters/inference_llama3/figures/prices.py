@@ -44,7 +44,7 @@ def front() -> Figure:
         caption=f"The Pareto front of latency and cost for Llama 3 70B on sixteen TPU v5e. Of {found.ways:,} "
         f"layouts and batch sizes, these {len(found.points)} are the best: no other is both faster "
         f"and cheaper. A million tokens cost {said} per token. (Weights and cache in int8, prompts "
-        "of 2,048 tokens, answers of 512, peak rates, logarithmic axes. The time to first token is "
+        "of 2,048 tokens, answers of 512, peak rates. The time to first token is "
         f"not limited here: at {si(named[1].itl_s, 's', 2)} per token, it is "
         f"{si(named[1].ttft_s, 's')}.)",
         parts=lambda _: [_front(found, named)],
@@ -54,7 +54,7 @@ def front() -> Figure:
 def _front(found: planner.Front, named: tuple[planner.Option, ...]) -> Chart:
     labels = [f"{found.price(p)}, {p.sequences * p.copies:.0f} user{'s' * (p.sequences > 1)}" for p in named]
     return Chart(
-        x=Scale("inter-token latency (ms)", "", "log", low=5, high=200),
+        x=Scale("inter-token latency", "ms", "log", low=5, high=200),
         y=Scale("USD per million tokens", "", "log", low=1, high=60),
         marks=(
             Curve("", [1e3 * p.itl_s for p in found.points], [p.cost for p in found.points], color=MEMORY),

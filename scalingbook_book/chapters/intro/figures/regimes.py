@@ -41,7 +41,7 @@ def regimes() -> Figure:
         "batch, efficiency falls beyond the knee. If the batch grows with the number of chips, "
         "there is no knee: with enough tokens per chip, efficiency stays perfect on any number of "
         "chips, and with too few, it is low almost from the start. (TPU v5p, 8 billion parameters, "
-        "three torus axes, up to one pod. The axis of chips is logarithmic.)",
+        "three torus axes, up to one pod.)",
         parts=lambda wide: [_blocks(wide), _curves()],
     )
 

@@ -37,7 +37,7 @@ def rulers() -> Figure:
         key="lowprecision.rulers",
         alt=f"Four formats on logarithmic axes, each with a line at every positive representable value, from the largest down over {OCTAVES} binades. {said}. "
         "The lines of the floating-point formats repeat from binade to binade; those of int8 crowd at the right end.",
-        caption=f"The positive representable values of four formats on a logarithmic axis. The largest is at the right edge, and the axis shows the {OCTAVES} binades below it. A floating-point format "
+        caption=f"The positive representable values of four formats. The largest is at the right edge. A floating-point format "
         "has the same number of values in each binade. An integer format has most of its values in the last one.",
         parts=lambda wide: [_rulers(wide)],
     )

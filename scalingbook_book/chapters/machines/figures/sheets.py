@@ -111,7 +111,7 @@ def _ridges(wide: float) -> Chart:
 
 
 NAMED = (chips.WSE3, chips.GROQ3, chips.DGX_SPARK, chips.A100)
-MORE = (chips.RUBIN, chips.TPU8T, chips.V5E, chips.TPU7X, chips.H100, chips.MI300X, chips.MI455X)
+MORE = (chips.RUBIN, chips.TPU8T, chips.V5E, chips.V5P, chips.TPU7X, chips.MI455X)
 
 DOMAINS = (chips.MI355X, chips.TRAINIUM2, chips.TRAINIUM3, chips.RUBIN, chips.TPU8I, chips.TPU8T)
 
@@ -144,9 +144,9 @@ def domains() -> Figure:
 def _domains(wide: float) -> Sketch:
     sides = [ceil(sqrt(size(c))) for c in DOMAINS]
     narrow = wide < 400
-    cell = (wide - (60 if narrow else 290)) / sum(sides[:-1] if narrow else sides)
+    cell = (wide - 60) / sum(sides[:-1]) if narrow else (wide - 360) / sum(sides[-2:])
     shapes: list[Shape] = []
-    x, top, high = 4.0, (44.0 if narrow else 62.0), 0.0
+    x, top, high = 4.0, (44.0 if narrow else 46.0), 0.0
     for chip, side in zip(DOMAINS, sides, strict=True):
         if narrow and chip is DOMAINS[-1]:
             shapes.append(Words(x=4, y=top + high + 20, text=f"{chip.name} {size(chip):,}", align="start"))
@@ -155,13 +155,11 @@ def _domains(wide: float) -> Sketch:
         shapes.append(Cells(x=x, y=top, rows=rows, wide=cell, high=cell, air=cell / 5))
         high = max(high, side * cell)
         if not narrow:
-            told = f"{chip.name.replace(' ', chr(10), 1)}\n{size(chip):,}"
-            lines = told.count("\n") + 1
-            middle = x + max(side * cell, 44) / 2
+            middle = x + max(side * cell, 54) / 2
             left = middle - side * cell / 2
             shapes[-1] = Cells(x=left, y=top, rows=rows, wide=cell, high=cell, air=cell / 5)
-            shapes.append(Words(x=middle, y=top - 10 - 16 * (lines - 1), text=told))
-        x += max(side * cell, 14 if narrow else 44) + (11 if narrow else 24)
+            shapes.append(Words(x=middle, y=top - 26, text=f"{chip.name}\n{size(chip):,}"))
+        x += max(side * cell, 14 if narrow else 54) + (11 if narrow else 24)
     return Sketch(wide, top + high + 4, shapes + (_names(wide) if narrow else []))
 
 
