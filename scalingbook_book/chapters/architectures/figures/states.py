@@ -59,8 +59,8 @@ def family() -> Figure:
         key="architectures.family",
         alt=f"A table of two rows and three columns. Rows: write only, and the delta rule, which erases before it writes. Columns: no decay, one decay per head, one decay per channel. {told}.",
         caption="Linear-attention recurrences, by two properties: whether the state decays (columns), and "
-        "whether the old value under a key is removed before the new one is written (rows). Purple "
-        "marks the two that the hybrid models of this page use.",
+        "whether the old value under a key is removed before the new one is written (rows). In "
+        "parentheses: the hybrid model of this page that uses it.",
         parts=lambda wide: [_family(wide)],
     )
 

@@ -4,7 +4,17 @@ from math import log
 
 from scalingbook_book.reader.explorers.view import Bars, Chart, Points, RefLine, Scale, Series
 from scalingbook_book.reader.figures.figure import Figure
-from scalingbook_book.reader.figures.shapes import CACHE, IDLE, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
+from scalingbook_book.reader.figures.shapes import (
+    CACHE,
+    IDLE,
+    MATH,
+    MEMORY,
+    NETWORK,
+    Area,
+    Arrow,
+    Shape,
+    Words,
+)
 from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib import collectives, models, rules, training
 from scalingbook_lib.machines import Slice
@@ -158,7 +168,7 @@ def prices() -> Figure:
     return Figure(
         key="conclusion.prices",
         alt=f"Five squares on a logarithmic axis of tokens, first serving, then training: {said}.",
-        caption="Tokens needed to be compute-bound, in serving (brown) and in training (orange). Each threshold "
+        caption="Tokens needed to be compute-bound, in serving (first two rows) and in training. Each threshold "
         f"is C/W times a factor of its own. Decode of a dense model needs {count(round(found['decode']))} "
         "sequences, and training over two pods needs "
         f"{count(round(found['two pods, per pod']))} tokens in each pod. (TPU v5p, bf16.)",

@@ -84,7 +84,11 @@ def _ways(wide: float) -> Sketch:
 
 def _gains(wide: float, promised: float, measured: float) -> Sketch:
     left, most = 126.0, wide - 126 - 60
-    rows = (("ring", 1.0, IDLE), ("switch, theory", promised, NETWORK), ("switch, measured", measured, NETWORK))
+    rows = (
+        ("ring", 1.0, IDLE),
+        ("switch, theory", promised, NETWORK),
+        ("switch, measured", measured, NETWORK),
+    )
     bars: list[Shape] = [Words(x=4, y=14, text="speed relative to the ring", align="start", quiet=True)]
     bars += [
         Area(

@@ -91,7 +91,9 @@ def step() -> Figure:
     return Figure(
         key="inference_llama3.step",
         alt="Three bars of time, made of weights, cache, transfers and hop latency. "
-        + "; ".join(f"{name}: {', '.join(si(part, 's') for part in parts if part)}" for name, parts in lanes.items())
+        + "; ".join(
+            f"{name}: {', '.join(si(part, 's') for part in parts if part)}" for name, parts in lanes.items()
+        )
         + ".",
         caption=f"Components of a decode step, by the rule without communication and on two slices. With "
         f"communication, a step on a 4 × 4 takes {first} instead of {si(rule.total_s, 's')}. On twice the chips, it takes {second}: each chip reads half as "

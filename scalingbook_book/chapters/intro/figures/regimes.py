@@ -71,8 +71,14 @@ def _curves() -> Chart:
         Scale("efficiency", "%", "linear", 0, 110),
         (
             Curve("strong", COUNTS, [strong(n) for n in COUNTS], MEMORY),
-            Curve(f"weak: {count(ENOUGH)} per chip", COUNTS, [weak(ENOUGH, n) for n in COUNTS], MATH),
-            Curve(f"weak: {count(FEW)} per chip", COUNTS, [weak(FEW, n) for n in COUNTS], MATH, dashed=True),
+            Curve(f"weak: {count(ENOUGH)} tokens per chip", COUNTS, [weak(ENOUGH, n) for n in COUNTS], MATH),
+            Curve(
+                f"weak: {count(FEW)} tokens per chip",
+                COUNTS,
+                [weak(FEW, n) for n in COUNTS],
+                MATH,
+                dashed=True,
+            ),
             RefLine("knee", scaling.knee(B, V5P, axes=3)),
         ),
     )

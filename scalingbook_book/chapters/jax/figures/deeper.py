@@ -39,7 +39,10 @@ def five_sums() -> Figure:
 def _batches(math: float, sum_s: float) -> list[Span]:
     """Each lane's products, and the sums after them."""
     spans: list[Span] = []
-    for name, sums in (("AllReduce each time", [sum_s] * BATCHES), ("one AllReduce", [0.0] * (BATCHES - 1) + [sum_s])):
+    for name, sums in (
+        ("AllReduce each time", [sum_s] * BATCHES),
+        ("one AllReduce", [0.0] * (BATCHES - 1) + [sum_s]),
+    ):
         at = 0.0
         for k, summed in enumerate(sums):
             spans += [

@@ -180,7 +180,11 @@ def _exchange(wide: float) -> Sketch:
             Words(x=far - 8, y=low + 12, text=f"expert {i}", align="end", quiet=True),
             *_buckets(far, low, slot, [i] * N, came),
         ]
-    x0, x1, y = (start + row + 6, far - 68, 26 + 1.5 * deep) if abreast else (start + row / 2 - 60, start + row / 2 + 60, 252.0)
+    x0, x1, y = (
+        (start + row + 6, far - 68, 26 + 1.5 * deep)
+        if abreast
+        else (start + row / 2 - 60, start + row / 2 + 60, 252.0)
+    )
     shapes += [
         Arrow(x0=x0, y0=y - 4, x1=x1, y1=y - 4, color=NETWORK, thick=3),
         Words(x=(x0 + x1) / 2, y=y - 16, text="AllToAll"),

@@ -87,7 +87,9 @@ def _layouts(wide: float, found: tuple[library.Orthogonalization, ...]) -> Sketc
     shapes: list[Shape] = []
     for k, one in enumerate(found):
         x, y, cell = room * (k % across), 146.0 * (k // across), (room - 16) / 12
-        name = LAYOUTS[one.name].replace(" sharded", "\nsharded").replace(" on", "\non").replace(" per", "\nper")
+        name = (
+            LAYOUTS[one.name].replace(" sharded", "\nsharded").replace(" on", "\non").replace(" per", "\nper")
+        )
         shapes.append(Words(x=x + room / 2, y=y + 14, text=name, bold=True))
         shapes.append(Cells(x=x + 8, y=y + 40, rows=HELD[one.name], wide=cell, high=11, air=1.0))
         shapes.append(Words(x=x + room / 2, y=y + 104, text=f"compute {si(one.math_s, 's')}", color=MATH))

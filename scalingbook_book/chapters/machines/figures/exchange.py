@@ -6,6 +6,9 @@ from scalingbook_book.chapters.machines.case import EIGHT, RANKS, V3_EXPERT, V4_
 from scalingbook_book.chapters.machines.explorers.experts import spans
 from scalingbook_book.reader.explorers.view import Bars, Chart, Curve, RefLine, Scale, Series, Span, Timeline
 from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.layout import key
+from scalingbook_book.reader.figures.shapes import EXPERTS, MATH, NETWORK
+from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.steps import overlap
 from scalingbook_lib.steps.overlap import Stages, two_microbatches
 from scalingbook_lib.units import count, si
@@ -74,15 +77,21 @@ def turns() -> Figure:
         key="machines.turns",
         alt=f"Two timelines of cores and network, for two layers and two microbatches. One after the other, cores and network wait for each other. Overlapped, both are nearly always busy. A layer takes {si(found.alone_s, 's')} without overlap and {si(found.total_s, 's')} with it.",
         caption="Timelines of a layer of DeepSeek-V3 on 64 H100 with 4,096 tokens on each, without and with "
-        "overlap of two microbatches. Orange: attention; purple: experts; green: dispatch and "
-        "combine. While one microbatch computes, the tokens of the other travel. The layer becomes "
+        "overlap of two microbatches. While one microbatch computes, the tokens of the other travel. The layer becomes "
         f"{found.gain:.2f} times as fast, although it sends the same number of bytes. (The SMs that "
         "communication occupies are not counted here.)",
         parts=lambda wide: [
+            _stages(wide),
             Timeline(lanes, row, title="One after the other", end=now),
             Timeline(lanes, spans(one, 2), title="Overlapped", end=now),
         ],
     )
+
+
+def _stages(wide: float) -> Sketch:
+    """The color of each stage of the layer."""
+    shapes, end = key(wide, 2, {MATH: "attention", EXPERTS: "experts", NETWORK: "dispatch and combine"})
+    return Sketch(wide, end, shapes)
 
 
 def waves() -> Figure:

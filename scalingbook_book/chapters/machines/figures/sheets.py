@@ -5,6 +5,7 @@ from math import ceil, sqrt
 from scalingbook_book.chapters.machines.case import narrowest
 from scalingbook_book.reader.explorers.view import Chart, Curve, Points, Scale
 from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.layout import key
 from scalingbook_book.reader.figures.shapes import (
     EXPERTS,
     IDLE,
@@ -85,10 +86,15 @@ def ridges() -> Figure:
         caption="Compute rate against memory bandwidth, for each machine in the narrowest data type that it "
         "multiplies. Along a diagonal, the ridge point is constant. With narrower types, the ridge "
         "points of machines with HBM have risen from 150 to 1,900 FLOPs per byte. SRAM-based "
-        "machines are far to the right, below 10. (Blue: TPUs. Orange: NVIDIA. Green: AMD, AWS and Intel. "
-        "Purple: SRAM-based machines and a desktop.)",
-        parts=lambda wide: [_ridges(wide)],
+        "machines are far to the right, below 10.",
+        parts=lambda wide: [_families(wide), _ridges(wide)],
     )
+
+
+def _families(wide: float) -> Sketch:
+    """The color of each family."""
+    shapes, end = key(wide, 2, dict(enumerate(FAMILIES)))
+    return Sketch(wide, end, shapes)
 
 
 def _ridges(wide: float) -> Chart:
@@ -134,7 +140,7 @@ def domains() -> Figure:
         key="machines.domains",
         alt=f"A square of cells for each machine, with one cell per chip, all to the same scale. {said}.",
         caption="Scale-up domains: the chips that are connected at full speed, with one cell for each (to "
-        "scale; on a phone, TPU 8t has its own scale). Purple: full mesh. Blue: torus. Green: switches. A pair of chips can use a seventh of a chip's links in a full mesh of eight, and "
+        "scale; on a phone, TPU 8t has its own scale). A pair of chips can use a seventh of a chip's links in a full mesh of eight, and "
         "all of them through switches. In a torus, a chip has links only to its neighbors. TPU 8i "
         "has no axes: its Boardfly network connects any two chips in at most seven hops.",
         parts=lambda wide: [_domains(wide)],
@@ -146,10 +152,10 @@ def _domains(wide: float) -> Sketch:
     narrow = wide < 400
     cell = (wide - 60) / sum(sides[:-1]) if narrow else (wide - 360) / sum(sides[-2:])
     shapes: list[Shape] = []
-    x, top, high = 4.0, (44.0 if narrow else 46.0), 0.0
+    x, top, high = 4.0, 62.0, 0.0
     for chip, side in zip(DOMAINS, sides, strict=True):
         if narrow and chip is DOMAINS[-1]:
-            shapes.append(Words(x=4, y=top + high + 20, text=f"{chip.name} {size(chip):,}", align="start"))
+            shapes.append(Words(x=4, y=top + high + 20, text=_told(chip), align="start"))
             x, top, cell = 4.0, top + high + 30, (wide - 8) / side
         rows = [[_color(chip)] * min(side, size(chip) - side * r) for r in range(ceil(size(chip) / side))]
         shapes.append(Cells(x=x, y=top, rows=rows, wide=cell, high=cell, air=cell / 5))
@@ -158,18 +164,21 @@ def _domains(wide: float) -> Sketch:
             middle = x + max(side * cell, 54) / 2
             left = middle - side * cell / 2
             shapes[-1] = Cells(x=left, y=top, rows=rows, wide=cell, high=cell, air=cell / 5)
-            shapes.append(Words(x=middle, y=top - 26, text=f"{chip.name}\n{size(chip):,}"))
+            shapes.append(Words(x=middle, y=top - 42, text=f"{chip.name}\n{size(chip):,}\n{_kind(chip)}"))
         x += max(side * cell, 14 if narrow else 54) + (11 if narrow else 24)
-    return Sketch(wide, top + high + 4, shapes + (_names(wide) if narrow else []))
+    return Sketch(wide, top + high + 4, shapes + (_names() if narrow else []))
 
 
 def _color(chip: Chip) -> int:
     return {"torus": MEMORY, "mesh": EXPERTS, "switches": NETWORK}[_kind(chip)]
 
 
-def _names(wide: float) -> list[Shape]:
-    told = [f"{c.name} {size(c):,}" for c in DOMAINS]
+def _names() -> list[Shape]:
+    told = [_told(chip) for chip in DOMAINS]
     return [
-        Words(x=4, y=14, text=", ".join(told[:3]), align="start"),
-        Words(x=4, y=31, text=", ".join(told[3:5]), align="start"),
+        Words(x=4, y=14, text=",\n".join((", ".join(told[:2]), told[2], ", ".join(told[3:5]))), align="start")
     ]
+
+
+def _told(chip: Chip) -> str:
+    return f"{chip.name} {size(chip):,} ({_kind(chip)})"

@@ -23,7 +23,7 @@ def boundaries() -> Figure:
         alt=f"Three bars on one scale with the energy of the run of Llama 3.1 405B, each with what it adds to the one before. {said}.",
         caption=f"Energy of one training run, counted at the chips, the nodes and the site. It is {told[0]}, "
         f"{told[1]} or {told[2]}, depending on what is included. (Llama 3.1 405B, "
-        f"{count_in_words(LARGEST.chip_hours)} H100 hours at 700 W. To scale; each bar adds the dark part.)",
+        f"{count_in_words(LARGEST.chip_hours)} H100 hours at 700 W. To scale; each bar adds its last part.)",
         parts=lambda wide: [_added(wide, [one.joules for one in counted], told)],
     )
 

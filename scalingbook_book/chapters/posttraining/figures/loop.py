@@ -39,7 +39,13 @@ def three_steps() -> Figure:
             MEMORY,
         ),
         Span(f"pool of {apart.training_chips} chips", 0, apart.score_s, "log-probs", NETWORK),
-        Span(f"pool of {apart.training_chips} chips", apart.score_s, apart.score_s + apart.train_s, "train", MATH),
+        Span(
+            f"pool of {apart.training_chips} chips",
+            apart.score_s,
+            apart.score_s + apart.train_s,
+            "train",
+            MATH,
+        ),
     ]
     more = percent(uneven.total_s / even.total_s - 1)
     return Figure(

@@ -49,7 +49,12 @@ def _roof(wide: float) -> Sketch:
             Arrow(x0=x(0.25), y0=y(low), x1=x(ridge), y1=y(peak), color=MEMORY, **line),
             Arrow(x0=x(ridge), y0=y(peak), x1=x(8000), y1=y(peak), color=MATH, **line),
             Arrow(x0=x(ridge), y0=y(peak), x1=x(ridge), y1=high - 26, heads=0, dashed=True, thick=0.8),
-            Words(x=x(8000), y=y(peak) + up, text=f"{chip.name[4:]}: {si(peak, 'FLOPs/s') if wide > 400 else si(peak)}", align="end"),
+            Words(
+                x=x(8000),
+                y=y(peak) + up,
+                text=f"{chip.name[4:]}: {si(peak, 'FLOPs/s') if wide > 400 else si(peak)}",
+                align="end",
+            ),
             Words(x=x(ridge) + (2 if up > 0 else 24), y=high - 10, text=f"{ridge:.0f}", align="end"),
         ]
     for name, (t, right, down) in SHOWN.items():
@@ -132,7 +137,9 @@ def _ridges(wide: float, known: list[chips.Chip]) -> Sketch:
     """A row for each chip, with a square at its ridge point."""
     left, step = 88.0, 24.0
     x = _axis(100, 700, left, wide - 30)
-    shapes: list[Shape] = [Words(x=left, y=12, text="ridge point in FLOPs per byte (log) →", align="start", quiet=True)]
+    shapes: list[Shape] = [
+        Words(x=left, y=12, text="ridge point in FLOPs per byte (log) →", align="start", quiet=True)
+    ]
     for k, chip in enumerate(known):
         at, y, tpu = x(rules.ridge(chip)), 30 + step * k, chip in TPUS
         shapes += [

@@ -58,7 +58,7 @@ def buffers() -> Figure:
         f"of W, two of Y and one of fp32 accumulators, {binary(total)} in total; the rest is free.",
         caption=f"VMEM buffers of a kernel with tiles of {TILE} × {TILE}, {binary(total)} in total. While "
         "one buffer of a tile is in use, the next tile arrives in the other. The accumulators never "
-        "move, so one buffer is enough for them. (To scale. Blue: X and W. Brown: Y. Orange: accumulator.)",
+        "move, so one buffer is enough for them. (To scale; the buffers are drawn in the order in which they are listed.)",
         parts=lambda wide: [_bar(wide, parts, total)],
     )
 
@@ -70,7 +70,14 @@ def _bar(wide: float, parts: list[tuple[str, int, int, int]], total: int) -> Ske
         step = nbytes * scale
         for k in range(copies):
             shapes.append(
-                Area(x=x + k * step, y=30, wide=max(step - 2, step / 2), high=56, color=color, shade=0.5 - 0.25 * k)
+                Area(
+                    x=x + k * step,
+                    y=30,
+                    wide=max(step - 2, step / 2),
+                    high=56,
+                    color=color,
+                    shade=0.5 - 0.25 * k,
+                )
             )
         told.append(f"{copies} × {name}" if copies > 1 else name)
         x += step * copies

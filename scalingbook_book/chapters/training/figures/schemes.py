@@ -135,7 +135,9 @@ def _lanes(wide: float, data: float, tensor: float) -> Timeline:
             Span("compute", first, first + 0.5, f"layer {k + 1}", MATH),
             Span("compute", first + 0.5, end, "", MATH),
             Span("TP links", end, end + tensor / 2, "", NETWORK),
-            Span("FSDP links", start, start + data, f"weights {k + 2}" if wide > 400 else f"W {k + 2}", NETWORK),
+            Span(
+                "FSDP links", start, start + data, f"weights {k + 2}" if wide > 400 else f"W {k + 2}", NETWORK
+            ),
         ]
     return Timeline(
         ("compute", "TP links", "FSDP links"), spans, unit="", label="time, in compute times of one layer"
