@@ -37,7 +37,7 @@ def bars(panel: Bars, width: float) -> str:
         body += bars_
         (inside if _shares(panel) else written).extend(texts)
     body.append(axes.uprights(panel.refs, (low, high), place, (top, bottom), width))
-    body.append(svg.texts(_INSIDE, inside))
+    body.append(svg.group(_INSIDE, inside))
     body.append(svg.group(svg.HALO, written))  # over the reference lines, which its halo interrupts
     return svg.picture(width, bottom + axes.FOOT, panel.title or panel.value.label, head + keys + body)
 
