@@ -46,12 +46,12 @@ def storage() -> Figure:
         "tokens, and bytes read per step. They are equal for attention to all or to recent tokens, from 69 "
         "GB of Llama 2 7B down to half a GB of Mistral 7B. Only the sparse models, DeepSeek-V3.2 and V4-Pro, "
         "read much less than they store.",
-        caption=f"Bytes that one sequence of {count(CONTEXT)} tokens stores, and that each decode step reads "
-        "of it, all in bf16 with recurrent states in fp32, grouped from full attention to windows to latent, "
-        "recurrent and compressed caches. Shared heads and windows reduce both. An indexer "
-        f"reduces only the reads: DeepSeek-V3.2 stores even more than V3, because of the index, but reads "
-        f"{percent(sparse.read_bytes / latent.read_bytes)} of what V3 reads. From the first "
-        f"model to the last, storage shrinks by a factor of {most:.0f}.",
+        caption=f"Bytes that one sequence of {count(CONTEXT)} tokens stores, and bytes that each decode step "
+        "reads of it. Shared heads and windows reduce both. An indexer reduces only the reads: DeepSeek-V3.2 "
+        "stores even more than V3, because of the index, but reads "
+        f"{percent(sparse.read_bytes / latent.read_bytes)} of what V3 reads. From the first model to the last, "
+        f"storage shrinks by a factor of {most:.0f}. (In bf16, with recurrent states in fp32. Models are in the "
+        "order of their mechanism: full attention, windows, and latent, recurrent and compressed caches.)",
         parts=lambda wide: [
             Bars(
                 Scale("bytes per sequence", "B", "log"),
