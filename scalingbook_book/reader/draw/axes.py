@@ -154,6 +154,8 @@ def named(axis: Scale, unit: str) -> str:
     notes = [unit] if unit else []
     if axis.scale != "linear":
         notes.append("log")
+    if notes and axis.label.endswith(")"):
+        return f"{axis.label[:-1]}, {', '.join(notes)})"
     return f"{axis.label} ({', '.join(notes)})" if notes else axis.label
 
 

@@ -176,6 +176,7 @@ def test_a_logarithmic_axis_says_so():
     assert axes.named(Scale("batch", "tokens", "log"), "tokens") == "batch (tokens, log)"
     assert axes.named(Scale("chips", "", "pow2"), "") == "chips (log)"
     assert axes.named(Scale("time", "s"), "ms") == "time (ms)"
+    assert axes.named(Scale("rate (per chip)", "", "log"), "") == "rate (per chip, log)"
     drawn = draw.panel(PANELS["log"], draw.WIDE)
     assert "log) →" in drawn
     assert "log)</text>" in drawn
