@@ -30,11 +30,7 @@ def hidden() -> Figure:
         "domain. MI455X is drawn with half its quoted rate.)",
         parts=lambda wide: [
             Bars(
-<<<<<<< HEAD
-                Scale("FLOPs per byte sent into the domain", "", "linear", 0, 11_000),
-=======
-                Scale("fp8 FLOPs per byte into the domain", "", "linear", 0, 11_000),
->>>>>>> helper/figs38
+                Scale("fp8 FLOPs per byte sent into the domain", "", "linear", 0, 11_000),
                 list(needs),
                 [Series("", list(needs.values()), 2)],
                 refs=(RefLine("V3: 2F", 2 * V3_EXPERT), RefLine("V4: 2F", 2 * V4_EXPERT)),
