@@ -285,6 +285,8 @@ FURTHER_ALIASES = {
     "GLM-5.1": "GLM-5",
     "GLM-5.3": "GLM-5.2",
     "MiniMax-M2.7": "MiniMax-M2.5",
+    "Mamba Codestral 7B v0.1": "Mamba Codestral 7B",
+    "Codestral Mamba 7B": "Mamba Codestral 7B",
 }
 """Models whose published files give the shapes of another one."""
 _NAMED |= {model.name: model for model in FURTHER}

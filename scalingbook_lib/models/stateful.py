@@ -179,7 +179,9 @@ def _griffin(f: Fields) -> Shapes:
     if both % 2:
         raise ModelError("intermediate_size", f"{both} is odd", "write the width of both matrices together")
     N = f.number("num_attention_heads")
-    return _GRIFFIN(f.overridden(intermediate_size=both // 2, head_dim=f.head_width(f.number("hidden_size"), N)))
+    return _GRIFFIN(
+        f.overridden(intermediate_size=both // 2, head_dim=f.head_width(f.number("hidden_size"), N))
+    )
 
 
 STATEFUL: dict[str, Reader] = {

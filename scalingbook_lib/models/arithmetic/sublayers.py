@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterator
 from scalingbook_lib.models import Block, LayerKind, Transformer, Weight
 
 _MLPS = "mlp", "experts", "shared experts"
-_BACK = ("o", "linear o", "delta o", "mamba out", "conv out", "lru out")  # their outputs join the residual stream
+_BACK = (
+    "o",
+    "linear o",
+    "delta o",
+    "mamba out",
+    "conv out",
+    "lru out",
+)  # their outputs join the residual stream
 
 
 def leads_back(w: Weight) -> bool:

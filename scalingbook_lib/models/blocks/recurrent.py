@@ -195,9 +195,7 @@ def rg_lru(D: int, *, width: int, heads: int, conv: int) -> Block:
         "lru biases": (4, width),  # of both matrices in, and of both gates
         "out bias": (D,),
     }
-    return recurrence(
-        "RG-LRU", shapes, others, state=width, channels=width, conv=conv, flops=2 * width
-    )
+    return recurrence("RG-LRU", shapes, others, state=width, channels=width, conv=conv, flops=2 * width)
 
 
 def lightning(D: int, *, heads: int, width: int) -> Block:
