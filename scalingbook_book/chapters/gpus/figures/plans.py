@@ -4,7 +4,6 @@ from math import ceil
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import (
-    EXPERTS,
     IDLE,
     MATH,
     NETWORK,
@@ -117,7 +116,7 @@ def _enough(wide: float, rows: tuple[tuple[str, float, float], ...]) -> Sketch:
 def _peak(wide: float, bubble: float, kept: float) -> Sketch:
     parts = (
         ("reported", REPORTED, MATH),
-        ("other losses", kept - REPORTED, EXPERTS),
+        ("other losses", kept - REPORTED, IDLE),
         ("matmuls", 1 - bubble - kept, IDLE),
         ("bubble", bubble, IDLE),
     )
@@ -131,9 +130,9 @@ def _peak(wide: float, bubble: float, kept: float) -> Sketch:
                 wide=long * share,
                 high=34,
                 color=color,
-                shade=0.35 if color != IDLE else 0.1,
+                shade=0.1 if name in ("matmuls", "bubble") else 0.35,
                 text=percent(share),
-                dashed=color == IDLE,
+                dashed=name in ("matmuls", "bubble"),
             ),
             Words(x=x + long * share / 2, y=72, text=name, size=12),
         ]
