@@ -35,7 +35,7 @@ def test_a_twin_is_plain_markdown_and_its_links_lead_to_twins(page):
 
 def test_computed_numbers_and_descriptions_of_figures_stand_in_the_text():
     text = TWINS["chapters/intro"].text
-    assert "One training step on three numbers of chips. With 24 times the chips" in text
+    assert "One training step on 256, 6,144 and 8,960 chips. With 24 times as many chips" in text
     assert "1 chip: 219 s; 256 chips: 857 ms" in text
     assert "show.figure" not in text
     assert "Set-up: finds the book" not in text
