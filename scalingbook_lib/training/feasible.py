@@ -53,8 +53,8 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
         (E % plan.ep, f"{E} experts are not divisible by ep={plan.ep}"),
         (  # XLA's shards are even; on GPUs the last one is padded
             isinstance(machine, Slice) and plan.zero and model.D % shared,
-            f"D={model.D:,} is not divisible by fsdp · cp = {shared:,}, the number of chips that share the weights, "
-            "and a sharded dimension has to be",
+            f"D={model.D:,} is not divisible by fsdp · cp = {shared:,}, the number of chips that share the "
+            "weights, and a sharded dimension has to be",
         ),
     )
     return tuple(why for broken, why in rules if broken)

@@ -215,8 +215,8 @@ def check(schedule: str, P: int, M: int, v: int) -> None:
         ),
         (
             schedule == "interleaved" and M % P,
-            f"the interleaved schedule sends {P} microbatches at a time, so the number of microbatches must be "
-            f"a multiple of {P}, not {M}; set microbatches={-(-M // P) * P}",
+            f"the interleaved schedule sends {P} microbatches at a time, so the number of microbatches "
+            f"must be a multiple of {P}, not {M}; set microbatches={-(-M // P) * P}",
         ),
         (
             schedule == "zero-bubble" and M < P,
