@@ -241,7 +241,7 @@ def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
     bytes_per_s = chip.hbm_bytes_per_s * e.memory
     permuted = e.permutation * w.model.moe_layers * s.routed * w.model.D * plan.activations.bytes
     pointwise = s.t * s.of_token(w.pointwise) + _merged(s) + e.operands * _operands(s) + permuted
-    passed_s = pointwise / bytes_per_s + w.model.L * e.layer_s
+    passed_s = pointwise / bytes_per_s + sublayers.full_layers(w.model) * e.layer_s
     read_s = _read(s, w.forward, of_flop, bytes_per_s)
     return Layers(
         math=math,

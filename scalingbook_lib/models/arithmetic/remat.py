@@ -92,13 +92,11 @@ def _saved(m: Transformer, T: int, dtype: DType, policy: Policy, flash: bool) ->
 
 def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
     """Bytes per token of all arrays that the derivative of some operation needs, each once."""
-    a, L, mlp = dtype.bytes, m.L, [w for w in products(m) if w.part in _MLP]
+    a, mlp = dtype.bytes, [w for w in products(m) if w.part in _MLP]
     heads = sublayers.query_heads(m)
     norms = sublayers.layer_norms(m)
     ranks = [w for w in m.weights() if w.name in ("q rank norm", "kv rank norm")]
-    latents, latent = sum(w.copies * w.size for w in ranks), L * 2 * bool(m.latent)
-    if m.blocks:
-        latent = sum(w.copies for w in ranks)
+    latents, latent = sum(w.copies * w.size for w in ranks), sum(w.copies for w in ranks)
     # the widths of the MLPs that a token meets
     hidden = sum(w.active_copies * _outputs(m, w) for w in mlp if w.name.endswith("up"))
     return {

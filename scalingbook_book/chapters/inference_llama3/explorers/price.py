@@ -106,7 +106,7 @@ def _cache(model: str, kv: str, S: int) -> float:
 
 
 def _table(all_of: list[Worth], cache: float, flops: float) -> Grid:
-    heads = ("FLOPs\nper $1", "bytes\nper $1", "held\nper $1/h", "million\nprompt", "million\noutput")
+    heads = ("FLOPs\nper $1", "bytes\nper $1", "held\nper\n$1/h", "million\nprompt", "million\noutput")
     columns = [
         [(w.flops, si(w.flops)) for w in all_of],
         [(w.read, si(w.read, "B")) for w in all_of],

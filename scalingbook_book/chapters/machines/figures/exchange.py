@@ -27,7 +27,7 @@ def hidden() -> Figure:
         "domain. MI455X is drawn with half its quoted rate.)",
         parts=lambda wide: [
             Bars(
-                Scale("C/W_dom in FLOPs per byte", "", "linear", 0, 11_000),
+                Scale("FLOPs per byte sent into the domain", "", "linear", 0, 11_000),
                 list(needs),
                 [Series("", list(needs.values()), 0)],
                 refs=(RefLine("V3: 2F", 2 * V3_EXPERT), RefLine("V4: 2F", 2 * V4_EXPERT)),
