@@ -35,7 +35,7 @@ _SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".txt", ".cmd", ".yml", ".yaml
 @click.option(
     "--machine",
     type=parameter_types.MACHINE_OR_CHIP,
-    help="The machine, as in h100:64; a chip alone takes its number from the command.",
+    help="The machine, as in h100:64 or p5.48xlarge:8; a chip alone takes its number from the command.",
 )
 @click.option("--model", type=parameter_types.MODEL, help="The model, if the command does not name it.")
 @click.option("--batch", type=parameter_types.WHOLE, help="Training: sequences of a step.")

@@ -240,6 +240,8 @@ def _cache(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
 
 def _ring(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """Keys and values of whole prompts, or latent vectors, pass every group, each chip its own heads."""
+    if not m.softmax_layers:
+        return ()
     each = m.kv_elements_per_token / m.softmax_layers / (1 if m.latent else min(o.group, m.K))
     ring = partial(links.row, axis="R", inside=o.tp, n=o.cp, times=m.softmax_layers, of="prompts")
     return (ring("keys and values", GATHER, per_token=o.activations.bytes * each / o.attention_dp),)

@@ -294,6 +294,8 @@ def _merged(s: TrainingShape) -> float:
 def _padded(s: TrainingShape, e: TrainingEfficiency) -> float:
     """The time of an attention kernel over that of its FLOPs at the rate of wide heads without windows."""
     w = s.work
+    if not w.model.softmax_layers:  # heads of a recurrence are no heads of attention
+        return 1.0
     narrow = (1 + e.head_ramp / w.model.H) / (1 + e.head_ramp / WIDE_HEAD)
     if not e.attention_block or not w.causal or not any(k.window for k in w.model.layer_kinds):
         return narrow

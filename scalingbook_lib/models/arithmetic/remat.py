@@ -130,12 +130,12 @@ def _outputs_saved(made_by: list[Weight], m: Transformer, a: float) -> Stored:
 def _recomputed_flops(forward: Flops, policy: Policy, flash: bool) -> float:
     """The matmul FLOPs that the backward pass does a second time."""
     m = forward.model
-    extra = forward[SCORES] if flash else 0  # inside the kernel, whatever the policy
+    extra = forward.get(SCORES) if flash else 0  # inside the kernel, whatever the policy
     if policy == "full":
         unused = sum(w.flops_per_token for w in products(m) if w.name != "o" and _is_last(m, w))
         return extra + forward.total - forward["unembedding"] - forward.tokens * unused
     if policy == "dots_no_batch" or (policy == "dots" and flash):
-        extra += forward[SCORES] + forward[VALUES] + forward.get(INDEX)
+        extra += forward.get(SCORES) + forward.get(VALUES) + forward.get(INDEX)
     return extra
 
 

@@ -11,7 +11,14 @@ from functools import lru_cache
 from scalingbook_lib.models import Block, LayerKind, Transformer, Weight
 
 _MLPS = "mlp", "experts", "shared experts"
-_BACK = ("o", "linear o", "delta o", "mamba out", "conv out")  # their outputs join the residual stream
+_BACK = (
+    "o",
+    "linear o",
+    "delta o",
+    "mamba out",
+    "conv out",
+    "lru out",
+)  # their outputs join the residual stream
 
 
 def leads_back(w: Weight) -> bool:

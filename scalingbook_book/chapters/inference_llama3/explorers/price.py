@@ -130,7 +130,7 @@ def _chart(all_of: list[Worth], model: str, kv: str, S: int, flops: float) -> Ch
     ]
     return Chart(
         Scale("tokens of context", "", "pow2"),
-        Scale("USD per million output tokens (lower bound)", "", "log"),
+        Scale("USD per million tokens, lower bound", "", "log"),
         (*lines, RefLine("here", S)),
         title="Cost of output tokens by context length",
     )
