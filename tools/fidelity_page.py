@@ -72,7 +72,7 @@ def _classes() -> Cells:
 
 
 def _speeds(rows: Iterable[Entry]) -> Iterator[tuple[float, float]]:
-    """Measured and predicted speeds as fractions of the roofline speed, predicted without the row's source."""
+    """Measured speeds, and predictions without the row's source, as fractions of the roofline speed."""
     for one in rows:
         if one.roofline is None or "source" not in one.out:
             continue
@@ -164,7 +164,7 @@ def _summary(group: list[Entry]) -> dict[str, object]:
 
 def _in_words(count: int) -> str:
     """Return a small count as a word: 'seven'."""
-    words = "no one two three four five six seven eight nine ten eleven twelve".split()
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     return words[count] if count < len(words) else str(count)
 
 

@@ -216,7 +216,7 @@ _ORDER = ("fsdp", "dp", "dcn", "ep", "expert_tp", "zero", "remat", "schedule", "
 _AXES = ("tp", "cp", "pp", "fsdp", "dp", "ep")
 _HEADER = (
     *(f"{name:>5}" for name in (*_AXES, "ZeRO", "mb")), f"{'schedule':14}", f"{'remat':9}", f"{'step':>8}",
-    f"{'MFU':>6}", f"{'memory':>8}", "loses most to",
+    f"{'MFU':>6}", f"{'memory':>8}", "largest overhead",
 )  # fmt: skip
 
 
