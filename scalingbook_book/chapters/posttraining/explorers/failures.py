@@ -52,7 +52,7 @@ def _ladder(*, n: int, years: float, save: float, restart: float, peers: bool) -
     )
     best, other = ("save time", "restart time") if faster[0] > faster[1] else ("restart time", "save time")
     return View(
-        f"{n:,} chips fail every {_duration(between)}, and the goodput is {percent(now)}. Halving the "
+        f"With {n:,} chips, a failure occurs every {_duration(between)}, and the goodput is {percent(now)}. Halving the "
         f"{best} would raise it more than halving the {other}.",
         (chart,),
         (
