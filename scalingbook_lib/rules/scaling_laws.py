@@ -6,9 +6,9 @@ lifetime. `batch_cost`, `noise_scale` and `step_law` are about the batch size an
 them are fits to dense Transformers and to the data of their authors. Chapter: Scaling laws.
 
 >>> print(CHINCHILLA_REFIT.optimum(5.76e23))
-72.2 G parameters, 1.33 T tokens (18.4 per parameter): 5.76e+23 FLOPs
+72.2B parameters, 1.33T tokens (18.4 per parameter), 5.76e23 FLOPs
 >>> print(CHINCHILLA_REFIT.lifetime_optimum(5.76e23, served_tokens=1e13))
-34.1 G parameters, 3.73 T tokens (109 per parameter): 7.62e+23 FLOPs
+34.1B parameters, 3.73T tokens (109 per parameter), 7.62e23 FLOPs
 >>> print(batch_cost(2**24, 2**22))
 1.25 times the minimum number of steps, 5 times that of tokens
 """
