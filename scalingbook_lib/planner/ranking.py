@@ -127,7 +127,10 @@ class Ranking(Result):
     @property
     def searched(self) -> str:
         """The size of the search space, and how much of it was timed."""
-        pruned = f", {self.pruned:,} pruned because their lower bound is slower than the best plan"
+        pruned = (
+            f", {self.pruned:,} pruned because the lower bound on their step time exceeds the step time of "
+            "the best plan"
+        )
         return (
             f"{self.spreads:,} combinations of degrees, {self.legal:,} possible, {self.judged:,} plans timed"
             f"{pruned * (self.pruned > 0)}"

@@ -1,4 +1,4 @@
-"""Figure of two published ladders of matmul kernels: the ceiling of each step and the measured rate."""
+"""Figure of two published series of matmul kernels: the ceiling of each step and the measured rate."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import (
@@ -31,7 +31,7 @@ def ladder() -> Figure:
         alt=f"Two groups of horizontal bars in percent of the peak. In each row, a light bar is the ceiling of a kernel and a dark bar inside it is the measured rate. On the H100, {len(one)} "
         f"steps rise from {percent(one[0].reached)} to {percent(one[-1].reached)}: the ceilings are set by the CUDA cores, then by L2, and finally by the last wave. On the B200, {len(two)} steps rise from "
         f"{percent(two[0].reached)} to {percent(two[-1].reached)}: latency sets the first two ceilings, and the last wave sets the others.",
-        caption="Two published ladders of bf16 matmul kernels. Light bars are ceilings computed from the tile and its stages, "
+        caption="Two published series of bf16 matmul kernels. Light bars are ceilings computed from the tile and its stages, "
         "dark bars are measured, and the labels say what sets the ceiling. On the H100, a larger tile raises the ceiling that L2 sets, until a "
         "cluster removes it. On the B200, the largest step is the pipeline, which hides the latency of the loads.",
         parts=lambda wide: [_rows(wide)],
