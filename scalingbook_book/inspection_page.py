@@ -39,6 +39,7 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1rem; }
 .inspected h2 { margin: 1.6rem 0 .5rem; font-size: 1.2rem; }
 .inspected table { border-collapse: collapse; width: 100%; font-size: .9rem; }
+.inspected caption { text-align: start; padding-bottom: .3rem; }
 .inspected th, .inspected td { border-bottom: 1px solid #8884; padding: .25rem .5rem; text-align: start; }
 .inspected .inspected-number { text-align: end; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .inspected .scroll { overflow-x: auto; }
@@ -110,16 +111,30 @@ def profile_page(report: ProfileReport, *, book: str | None = None) -> str:
         *(f"<p>{escape(line)}.</p>" for line in report.summary[:2]),
         section("Levers", findings_list(levers(report), book=book)),
         section("One step", "".join(figure(panel) for panel in timeline.panels)),
-        section("Steps", steps_svg(report) + table(STEP_COLUMNS, steps, (6,))),
+        section(
+            "Steps", steps_svg(report) + table("Where the time of each step goes", STEP_COLUMNS, steps, (6,))
+        ),
         section(
             "Operations",
-            table(("operation", "kind", "scope", "times", "time", "share"), operations, (0, 1, 2)),
+            table(
+                "Operations by their time in all steps",
+                ("operation", "kind", "scope", "times", "time", "share"),
+                operations,
+                (0, 1, 2),
+            ),
         ),
         section(
             "Collectives",
-            table(("collective", "times", "time", "exposed"), collectives) if collectives else "",
+            table("Time of the collectives", ("collective", "times", "time", "exposed"), collectives)
+            if collectives
+            else "",
         ),
-        section("Devices and hosts", table(("", "compute", "exposed", "idle"), workers) if workers else ""),
+        section(
+            "Devices and hosts",
+            table("Time of each device and host", ("", "compute", "exposed", "idle"), workers)
+            if workers
+            else "",
+        ),
     ]
     title = f"profile: {report.trace.title}"
     return document(title, f'<div class="inspected"><h1>{escape(title)}</h1>{"".join(parts)}</div>')
@@ -189,7 +204,9 @@ def _link(one: Finding, book: str | None) -> str:
     return f'<a href="{escape(book + one.section.path)}">{escape(one.section.title)}</a>'
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[int] = (0,)) -> str:
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[int] = (0,)
+) -> str:
     """A table; columns that are not in `words` are numbers."""
 
     def cells(tag: str, row: Sequence[str]) -> str:
@@ -200,7 +217,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
     head = f"<thead><tr>{cells('th', columns)}</tr></thead>"
-    return f'<div class="scroll"><table>{head}<tbody>{body}</tbody></table></div>'
+    caption = f"<caption>{escape(title)}</caption>"
+    return f'<div class="scroll"><table>{caption}{head}<tbody>{body}</tbody></table></div>'
 
 
 def figure(panel: Panel) -> str:
@@ -276,12 +294,13 @@ def _transfers(report: ProgramReport) -> str:
     hidden = sum(row.received_bytes for row in report.transfers if row.first.schedule == HIDDEN)
     everything = sum(row.received_bytes for row in report.transfers)
     share = f"<p>{percent(hidden / everything)} of the received bytes are hidden.</p>" if everything else ""
-    return share + table(columns, rows, (0, 1, 2, 6, 8))
+    return share + table("What each collective moves", columns, rows, (0, 1, 2, 6, 8))
 
 
 def _largest(report: ProgramReport) -> str:
     rows = [(b.name, b.type, binary(b.nbytes), b.source) for b in report.program.memory.largest]
-    return table(("temporary", "array", "bytes", "from"), rows, (0, 1, 3)) if rows else ""
+    title, columns = "Largest temporary arrays at the peak", ("temporary", "array", "bytes", "from")
+    return table(title, columns, rows, (0, 1, 3)) if rows else ""
 
 
 def _kernels(report: ProgramReport) -> str:
@@ -306,7 +325,7 @@ def _kernels(report: ProgramReport) -> str:
             )
         )
     columns = ("kernel", "kind", "times", "FLOPs", "bytes", "cycles", "time", "roofline", "line")
-    return table(columns, rows, (0, 1, 8)) if rows else ""
+    return table("Kernels compared with their rooflines", columns, rows, (0, 1, 8)) if rows else ""
 
 
 def _work(report: ProgramReport) -> str:
@@ -318,7 +337,7 @@ def _work(report: ProgramReport) -> str:
         ("recomputed", si(work.recomputed, "FLOPs")),
         ("with padding, in addition", si(work.padded, "FLOPs")),
     ]
-    return table(("of one device", "FLOPs"), rows)
+    return table("Matmul FLOPs of one device", ("part", "FLOPs"), rows)
 
 
 def _notes(told: Sequence[str]) -> str:

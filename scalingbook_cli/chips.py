@@ -1,10 +1,11 @@
-"""The command `scalingbook chips`: the catalog as a table, or one chip with its sources."""
+"""The command `scalingbook chips`: the catalog and the instances as tables, or one with its sources."""
 
 import click
 
 from scalingbook_cli import parameter_types
 from scalingbook_cli.answer import Answer, TextTable, answer_command, figure
-from scalingbook_lib.machines import Chip, chips
+from scalingbook_lib.machines import Chip, chips, instances
+from scalingbook_lib.machines.instances import Instance
 from scalingbook_lib.units import GB, GiB, rounded
 
 COLUMNS = (
@@ -15,14 +16,62 @@ COLUMNS = (
     "links",
     *(f"{what}\nGB/s" for what in ("link", "network")),
 )
+INSTANCE_COLUMNS = ("instance", "cloud", "chip", "chips", "domain\nchips", "network\nGb/s", "per chip\nGB/s")
 
 
 @click.command("chips", short_help="The chips of the catalog and their specifications, with sources.")
 @click.argument("chip", type=parameter_types.CHIP, required=False)
+@click.option(
+    "--instances", "listed", is_flag=True, help="List the instances of clouds, which are machines by name."
+)
 @answer_command
-def command(chip: Chip | None) -> Answer:
-    """List the chips of the catalog, or all specifications of one CHIP with their sources."""
+def command(chip: Chip | None, listed: bool) -> Answer:
+    """List the chips of the catalog, or all specifications of one CHIP with their sources.
+
+    With --instances, list the instances of clouds, with CHIP those that have it.
+    """
+    if listed:
+        return _instances(chip)
     return _one(chip) if chip else _all()
+
+
+def _instances(chip: Chip | None) -> Answer:
+    found = [one for one in instances.every() if chip is None or one.chip == chip.name]
+    if not found and chip:
+        raise ValueError(f"no instance in the catalog has {chip.name}; write a number of chips, as in h100:8")
+    return Answer(
+        summary=f"{len(found)} instances; the network's bandwidth in one direction; a machine of several is "
+        f"written as in {found[0].name}:4",
+        tables=(TextTable("", INSTANCE_COLUMNS, tuple(map(_instance_row, found)), words=(0, 1, 2)),),
+        values={"instances": [_instance_values(one) for one in found]},
+    )
+
+
+def _instance_row(one: Instance) -> tuple[str, ...]:
+    share = _in_units(one.network_bytes_per_s and one.network_bytes_per_s / one.chips, GB)
+    gigabits = _in_units(one.network_bytes_per_s, 1e9 / 8)
+    return (
+        one.name,
+        one.cloud,
+        one.chip,
+        str(one.chips),
+        "" if one.torus else str(one.domain),
+        gigabits,
+        share,
+    )
+
+
+def _instance_values(one: Instance) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "cloud": one.cloud,
+        "chip": one.chip,
+        "chips": one.chips,
+        "domain_chips": None if one.torus else one.domain,
+        "network_bytes_per_s": one.network_bytes_per_s,
+        "source": str(one.source),
+        "url": one.source.url,
+    }
 
 
 def _all() -> Answer:

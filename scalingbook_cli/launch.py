@@ -1,6 +1,7 @@
 """The command `scalingbook launch`: what a launch command asks for, how fast it runs, and whether it fits."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -25,6 +26,7 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan, TrainingStep
 
 _ANY_MEMORY = -1e9  # the share by which a plan may exceed the HBM: changes are judged by time first
+_RECIPE = re.compile(r"(.+\.py)(:\w+)?")
 _SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".txt", ".cmd", ".yml", ".yaml", ".toml", ".json")
 
 
@@ -33,7 +35,7 @@ _SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".txt", ".cmd", ".yml", ".yaml
 @click.option(
     "--machine",
     type=parameter_types.MACHINE_OR_CHIP,
-    help="The machine, as in h100:64; a chip alone takes its number from the command.",
+    help="The machine, as in h100:64 or p5.48xlarge:8; a chip alone takes its number from the command.",
 )
 @click.option("--model", type=parameter_types.MODEL, help="The model, if the command does not name it.")
 @click.option("--batch", type=parameter_types.WHOLE, help="Training: sequences of a step.")
@@ -92,7 +94,8 @@ def command(
 ) -> Answer:
     """Read a launch command and predict the time, the memory and what binds; nothing is executed.
 
-    FILE_OR_COMMAND is the command line itself, a script, or a config file; - is standard input. It may be of
+    FILE_OR_COMMAND is the command line itself, a script, a config file, or a recipe FILE.py:FUNCTION of
+    Megatron-Bridge or torchtitan, whose text is read; - is standard input. It may be of
     MaxText, Megatron-LM, Megatron-Bridge, torchtitan, Accelerate, DeepSpeed, vLLM, SGLang or TensorRT-LLM.
     The answer lists every flag: used, assumed by default, not used although it changes time or memory, and
     unknown. `plan --emit` and `serve --emit` write such commands. If it does not fit, the exit code is 1.
@@ -116,6 +119,9 @@ def _command(source: str, launcher: str | None) -> launch.Command:
     if source == "-":
         return launch.from_text(_piped(), launcher=launcher)
     single = "\n" not in source and len(source) < 4096
+    if single and " " not in source and (recipe := _RECIPE.fullmatch(source)):
+        path = reading.file(recipe[1])
+        return launch.from_file(path.name + (recipe[2] or ""), _text(path), launcher=launcher)
     if single and (os.path.isfile(source) or (" " not in source and source.endswith(_SUFFIXES))):
         path = reading.file(source)
         return launch.from_file(path.name, _text(path), _beside(path.parent), launcher)

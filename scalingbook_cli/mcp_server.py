@@ -34,7 +34,7 @@ CONFIG = "model"  # the parameter that may also be the text of a config.json
 INSTRUCTIONS = (
     "Cost models of large-model training and inference on TPUs and GPUs. Every number comes from the library "
     "scalingbook_lib; names in a result contain the unit. Sizes may have prefixes (16Mi tokens, 2GiB). A "
-    "machine is a TPU slice (v5p:4x4x8) or a number of GPUs (h100:64)."
+    "machine is a TPU slice (v5p:4x4x8), a number of GPUs (h100:64), or instances of a cloud (p5.48xlarge:4)."
 )
 
 
@@ -161,7 +161,8 @@ def _about(param: click.Parameter) -> str:
     """Return the description of an argument, which has no help of its own."""
     return {
         "model": "A model's name or Hugging Face id, or the text of its config.json.",
-        "machine": "A TPU slice, as in v5p:4x4x8, or a number of GPUs, as in h100:64.",
+        "machine": "A TPU slice, as in v5p:4x4x8, a number of GPUs, as in h100:64, or instances of a cloud, "
+        "as in p5.48xlarge:4.",
         "chip": "A chip's name, as in v5e or h100.",
         "which": "all-gather, reduce-scatter, all-reduce, all-to-all, or another collective.",
         "nbytes": "Bytes of the whole array, as in 2GiB.",

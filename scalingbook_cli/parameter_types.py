@@ -15,7 +15,7 @@ from scalingbook_cli import reading
 from scalingbook_cli.answer import NOTES
 from scalingbook_lib import models
 from scalingbook_lib.inspection import mesh_inference
-from scalingbook_lib.machines import Chip, chip_files, chips
+from scalingbook_lib.machines import Chip, Cluster, chip_files, chips
 from scalingbook_lib.machines.machine_names import NamedMachine
 from scalingbook_lib.training.plan import CONTEXTS, REMAT, SCHEDULES
 from scalingbook_lib.units import DTYPES, FP16, STORED
@@ -135,6 +135,8 @@ def with_figures[Named: (Chip, NamedMachine)](named: Named, given: dict[str, str
     if isinstance(named, Chip):
         return chip_files.with_figures(named, given)
     chip = chip_files.with_figures(named.machine.chip, given)
+    if isinstance(named.machine, Cluster):  # whose domains and NICs are the chip's
+        return replace(named, machine=Cluster.of(chip, named.machine.chips))
     return replace(named, machine=replace(named.machine, chip=chip))
 
 

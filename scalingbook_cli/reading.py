@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scalingbook_lib import models, units
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
-from scalingbook_lib.machines import Chip, Cluster, Machine, chip_files, chips, machine_names
+from scalingbook_lib.machines import Chip, Cluster, Machine, chip_files, chips, instances, machine_names
 from scalingbook_lib.machines.machine_names import NamedMachine
 from scalingbook_lib.training import PEAK, TrainingEfficiency
 from scalingbook_lib.training.plan import REMAT
@@ -177,13 +177,19 @@ def chip(text: str, given: Mapping[str, Chip] | None = None) -> Chip:
     try:
         return chips.find(text)
     except ValueError as error:
+        if instance := instances.find(text):
+            raise ValueError(
+                f"{text!r} is an instance with {instance.chips} {instance.chip}, and a chip is needed here; "
+                f"write {instance.chip.removeprefix('TPU ').lower().replace(' ', '-')}"
+            ) from error
         told = "`scalingbook chips` lists all chips, and --chip-file reads the specifications of another"
         raise ValueError(f"{error}; {told}") from error
 
 
 def machine(text: str, given: Mapping[str, Chip] | None = None) -> Machine:
-    """A machine: a slice 'v5p:16x20x28' or 'v5p-128', a cluster 'h100:1024' or '8xH100', one domain 'h100',
-    or a chip of a file, alone ('mine.json') or in a number ('mine.json:8').
+    """A machine: a slice 'v5p:16x20x28' or 'v5p-128', a cluster 'h100:1024', '8xH100' or '2x8xH100', one
+    domain 'h100', instances 'p5.48xlarge:4', or a chip of a file, alone ('mine.json') or in a number
+    ('mine.json:8').
     """
     return named_machine(text, given).machine
 

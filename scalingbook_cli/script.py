@@ -59,8 +59,9 @@ def scalingbook(ctx: click.Context) -> None:
 
     These are the cost models of the book. Sizes may have prefixes: 16M is 16,000,000, and 16Mi is
     16,777,216. A chip is a name such as v5e or h100; a machine is a TPU slice (v5p:16x20x28, or its
-    accelerator type, v5p-128) or a number of GPUs (h100:1024, 8xH100). Rates are documented peaks unless a
-    command says otherwise.
+    accelerator type, v5p-128), a number of GPUs (h100:1024, 8xH100, or 2x8xH100 for two nodes of eight), or
+    instances of a cloud (p5.48xlarge:4, a3-highgpu-8g), which bring their network. Rates are documented
+    peaks unless a command says otherwise.
 
     Exit codes: 0 answered, 1 impossible (the reasons are printed), 2 bad input, 3 a limit is exceeded
     (inspect and profile).

@@ -33,6 +33,7 @@ from transformers import (  # noqa: E402
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForImageTextToText,
+    DynamicCache,
 )
 
 Json = dict[str, Any]
@@ -69,6 +70,15 @@ DEFAULTS: dict[str, Json] = {
     "exaone4": {"num_key_value_heads": 8},
     "exaone4_5": {},
     "exaone_moe": {},
+    "falcon_mamba": {
+        "hidden_size": 4096,
+        "intermediate_size": 8192,
+        "num_hidden_layers": 64,
+        "expand": 16,
+        "time_step_rank": 256,
+        "vocab_size": 65024,
+        "tie_word_embeddings": False,
+    },
     "falcon_h1": {},
     "flex_olmo": {},
     "flint": {},
@@ -118,6 +128,8 @@ DEFAULTS: dict[str, Json] = {
     "lfm3": {},
     "llama4": {},
     "longcat_flash": {},
+    "mamba": {"use_bias": True},
+    "mamba2": {},
     "mellum": {},
     "mimo_v2_flash": {},
     "minimax": {},
@@ -164,6 +176,8 @@ DEFAULTS: dict[str, Json] = {
     "qwen3_next": {},
     "qwen3_vl": {},
     "qwen3_vl_moe": {},
+    "recurrent_gemma": {"num_key_value_heads": 1, "intermediate_size": 15360, "lru_width": 3200},
+    "rwkv": {},
     "seed_oss": {},
     "smollm3": {},
     "stablelm": {"num_key_value_heads": 8, "use_qkv_bias": True},
@@ -183,7 +197,7 @@ NOISE = re.compile(
     r".*_length|no_repeat_ngram_size|output_.*|return_dict.*|problem_type|temperature|top_k|top_p|torchscript|"
     r"remove_invalid_values|task_specific_params|tf_legacy_loss|tokenizer_class|typical_p|use_bfloat16|"
     r"repetition_penalty|diversity_penalty|prefix|suppress_tokens|finetuning_task|num_return_sequences|"
-    r"time_step_\w+|model_max_length|chunk_size_feed_forward|forced_.*|is_decoder|is_encoder_decoder|"
+    r"time_step_(?!rank)\w+|model_max_length|chunk_size_feed_forward|forced_.*|is_decoder|is_encoder_decoder|"
     r".*_multipliers?|scoring_func|topk_method|aux_loss_alpha|seq_aux|pretraining_tp|ep_size|layer_rope_theta|"
     r"use_grouped_topk|router_aux_loss_coef|swiglu_limits.*|partial_rotary_factors|activation_sparsity_pattern"
 )
@@ -299,9 +313,14 @@ def _cached(model: Any, config: Any) -> list[Any]:
     try:
         with torch.device("meta"), torch.no_grad():
             ids = torch.zeros(1, TOKENS, dtype=torch.long, device="meta")
-            cache = model(input_ids=ids, use_cache=True).past_key_values
+            # RecurrentGemma returns no cache
+            own = {"cache": DynamicCache(config=config)} if config.model_type == "recurrent_gemma" else {}
+            out = model(input_ids=ids, use_cache=True, **own)
+        if config.model_type == "rwkv":
+            return [*map(_State, out.state[2:]), *(_State(kept=t) for t in out.state[:2])]
+        cache = own.get("cache") or out.past_key_values
         states = [_State(t) for t in getattr(cache, "linear_cache", ()) if isinstance(t, torch.Tensor)]
-        return [*cache.layers, *states]
+        return [*cache.layers, *states, *_in_modules(model)]
     except Exception as error:
         text = copy.deepcopy(config).get_text_config()
         if config.model_type in WITHOUT_EXPERTS and "sparse" in text.mlp_layer_types:  # which cache nothing
@@ -315,10 +334,22 @@ def _cached(model: Any, config: Any) -> list[Any]:
 
 
 class _State:
-    """A recurrent state that a cache keeps beside its layers (MiniMax-01)."""
+    """A recurrent state that a model keeps beside the layers of its cache, and inputs of a convolution."""
 
-    def __init__(self, state: Any) -> None:
-        self.recurrent_states = state
+    def __init__(self, state: Any = None, kept: Any = None) -> None:
+        if state is not None:
+            self.recurrent_states = state
+        if kept is not None:  # as a cache's layers have it: with one token more than is kept
+            self.conv_states = kept.unsqueeze(-1).expand(*kept.shape, 2)
+
+
+def _in_modules(model: Any) -> list[_State]:
+    """The states that the modules of a model keep themselves (RecurrentGemma)."""
+    pairs = (
+        (getattr(module, "recurrent_states", None), getattr(module, "conv1d_state", None))
+        for module in model.modules()
+    )
+    return [_State(state, kept) for state, kept in pairs if state is not None or kept is not None]
 
 
 def _idle(parameters: dict[str, Any], config: Any) -> int:

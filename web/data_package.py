@@ -34,9 +34,9 @@ TITLES = {
     "inference_families": "What the serving runs of one source have in common",
 }
 ON_THE_SITE = (
-    "On the site, this folder has the tables of facts and measurements, those of all chips and models\n"
-    "(`chips.csv`, `models.csv`), and a description of every column (`datapackage.json`). The other files\n"
-    "below are in the repository.\n"
+    "On the site, this folder has the tables of facts and measurements, those of all chips, instances\n"
+    "and models (`chips.csv`, `instances.csv`, `models.csv`), and a description of every column\n"
+    "(`datapackage.json`). The other files below are in the repository.\n"
 )
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 LICENSE = {

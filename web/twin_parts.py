@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from scalingbook_book.chapters import checks, explorers, figures
 from scalingbook_book.chapters.intro.explorers.book_map import PATHS
 from scalingbook_lib import models
-from scalingbook_lib.machines import chips
+from scalingbook_lib.machines import chips, instances
 from tools import plain
 from tools.environment import ROOT
 from web.extension import course, cover, side_by_side
@@ -31,6 +31,10 @@ def _drawing(key: str, body: str) -> str:
 
 def _chips(argument: str, body: str) -> str:
     return _table("chips", side_by_side.markdown(side_by_side.CHIPS, tuple(chips.ALL.values())))
+
+
+def _instances(argument: str, body: str) -> str:
+    return _table("instances", side_by_side.markdown(side_by_side.INSTANCES, instances.every()))
 
 
 def _models(argument: str, body: str) -> str:
@@ -101,6 +105,7 @@ PARTS: dict[str, Callable[[str, str], str]] = {
     "explorer": _explorer,
     "drawing": _drawing,
     "chips-table": _chips,
+    "instances-table": _instances,
     "models-table": _models,
     "inside": _inside,
     "paths": _paths,

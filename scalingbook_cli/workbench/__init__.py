@@ -10,6 +10,7 @@ from typing import Any
 from scalingbook_cli.workbench import differences, fit, flips, notebook, panels, shown
 from scalingbook_cli.workbench.answers import COMMANDS, UnreadableCommand, answered, read
 from scalingbook_cli.workbench.setup import FIELDS, WorkbenchSetup
+from scalingbook_cli.workbench.wording import for_page
 
 UNFORESEEN = "The library failed with an internal error"
 
@@ -28,7 +29,7 @@ def workbench_json(question: str) -> str:
     except UnreadableCommand as refused:
         return _refused(str(refused), about, refused.field)
     except (ValueError, ArithmeticError) as refused:
-        return _refused(str(refused), about)
+        return _refused(for_page(str(refused)), about)
     except Exception as fault:
         told = (
             f"{UNFORESEEN} ({type(fault).__name__}: {fault}). "

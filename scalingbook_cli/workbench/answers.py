@@ -1,6 +1,5 @@
 """Runs the commands of a set-up as a terminal would, and keeps their answers for the page."""
 
-import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,11 +12,10 @@ import click
 
 from scalingbook_cli import HELP, model, plan, serve
 from scalingbook_cli.answer import Answer, DerivationLine, format_value, sentence
-from scalingbook_cli.workbench.setup import CONFIG, WorkbenchSetup, field_of
+from scalingbook_cli.workbench.setup import CONFIG, FIELDS, WorkbenchSetup, field_of
+from scalingbook_cli.workbench.wording import for_page
 
 COMMANDS = {"model": model.command, "plan": plan.command, "serve": serve.command}
-_LISTED = re.compile(r"; write one of (?:[^,;]+, ){8,}.*$")  # all names, which the field suggests
-_PREFIX = re.compile(r"^Invalid value for [^:]*: ")  # the field says it by its place
 
 
 class UnreadableCommand(ValueError):
@@ -81,6 +79,9 @@ def read(setup: WorkbenchSetup, command: str) -> dict[str, Any]:
 @contextmanager
 def _typed(setup: WorkbenchSetup, command: str) -> Iterator[list[str]]:
     """The command's words, with a pasted config in a temporary file; raises `UnreadableCommand`."""
+    if empty := setup.empty(command):
+        example = f"write a value such as {empty.example or empty.start}"
+        raise UnreadableCommand(f"{empty.label} is empty; {example}", empty.name)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, CONFIG)
         path.write_text(setup.config, encoding="utf-8")
@@ -95,5 +96,6 @@ def of_field(error: click.ClickException, command: str, path: str = CONFIG) -> U
     """The error of a command as a sentence, with the field that it is about."""
     named = getattr(error, "param", None)
     option = named.opts[-1] if named else getattr(error, "param_hint", None) or ""
-    said = _PREFIX.sub("", sentence(error).replace(path, CONFIG))
-    return UnreadableCommand(_LISTED.sub("; choose one from the list", said), field_of(command, option))
+    name = field_of(command, option)
+    example = next((field.example for field in FIELDS if field.name == name), "")
+    return UnreadableCommand(for_page(sentence(error).replace(path, CONFIG), example=example), name)

@@ -7,6 +7,7 @@ from scalingbook_cli.workbench import pictures, shown
 from scalingbook_cli.workbench.answers import UnreadableCommand, answered, derived, read
 from scalingbook_cli.workbench.fit import WHAT, settled
 from scalingbook_cli.workbench.setup import WorkbenchSetup
+from scalingbook_cli.workbench.wording import for_page
 from scalingbook_lib.units import count, si
 
 type Panel = dict[str, Any]
@@ -95,7 +96,7 @@ def _short(setup: WorkbenchSetup, command: str) -> str:
     try:
         found = settled(setup, command)
     except ValueError as refused:
-        return f"{WHAT[command]} is not possible: {refused}"
+        return f"{WHAT[command]} is not possible: {for_page(str(refused))}"
     return found.short
 
 

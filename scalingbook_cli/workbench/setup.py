@@ -16,7 +16,10 @@ _PLAN, _SERVE = "plan", "serve"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field: its initial value, its suggestions, and the option of each command."""
+    """A field: its initial value, its suggestions, and the option of each command.
+
+    `example` says what to write in a field that has a number, and an `optional` field may be empty.
+    """
 
     name: str
     label: str
@@ -24,6 +27,8 @@ class Field:
     start: str = ""
     hint: str = ""
     offered: tuple[str, ...] = ()
+    example: str = ""
+    optional: bool = False
 
 
 def _alike(option: str, *commands: str) -> dict[str, str]:
@@ -51,6 +56,7 @@ FIELDS = (
         label="Sequence length",
         start="8192",
         hint="tokens",
+        example="8192 or 8Ki",
         options=_alike("--sequence", "model", _PLAN),
     ),
     Field(
@@ -58,6 +64,7 @@ FIELDS = (
         label="Global batch size",
         start="4Mi",
         hint="tokens, as in 4Mi, or sequences, as in 512",
+        example="4Mi for tokens or 512 for sequences",
         options={_PLAN: "--batch"},
     ),
     Field(
@@ -65,6 +72,8 @@ FIELDS = (
         label="Training tokens",
         start="15T",
         hint="of the whole run",
+        example="15T",
+        optional=True,
         options={_PLAN: "--tokens"},
     ),
     Field(
@@ -74,13 +83,29 @@ FIELDS = (
         hint="written like the training machine",
         options={_SERVE: ARGUMENT},
     ),
-    Field(name="prompt", label="Prompt length", start="1024", hint="tokens", options={_SERVE: "--prompt"}),
-    Field(name="output", label="Output length", start="512", hint="tokens", options={_SERVE: "--output"}),
+    Field(
+        name="prompt",
+        label="Prompt length",
+        start="1024",
+        hint="tokens",
+        example="1024 or 1Ki",
+        options={_SERVE: "--prompt"},
+    ),
+    Field(
+        name="output",
+        label="Output length",
+        start="512",
+        hint="tokens",
+        example="512",
+        options={_SERVE: "--output"},
+    ),
     Field(
         name="itl",
         label="ITL target",
         start="50ms",
         hint="inter-token latency; leave empty for no limit",
+        example="50ms",
+        optional=True,
         options={_SERVE: "--itl"},
     ),
     Field(
@@ -110,6 +135,8 @@ FIELDS = (
         name="price",
         label="Price per chip-hour",
         hint="USD, for both machines; leave empty for list prices",
+        example="3.85",
+        optional=True,
         options=_alike("--usd-per-hour", _PLAN, _SERVE),
     ),
     Field(
@@ -151,6 +178,12 @@ class WorkbenchSetup:
         options = [*causal, *(word for option, value in told if option and value for word in (option, value))]
         odd = any(value.startswith("-") for value in arguments)  # else one would be read as an option
         return [command, *options, "--", *arguments] if odd else [command, *arguments, *options]
+
+    def empty(self, command: str) -> Field | None:
+        """The first field of a command that is empty and may not be; a pasted config is a model."""
+        values = dict(self.values)
+        needed = (field for field in FIELDS if command in field.options and not field.optional)
+        return next((field for field in needed if not values[field.name]), None)
 
     def line(self, command: str) -> str:
         """The command as typed in a shell."""

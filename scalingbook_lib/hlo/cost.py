@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scalingbook_lib.hlo import not_counted, walk
+from scalingbook_lib.hlo import gpu_calls, not_counted, walk
 from scalingbook_lib.hlo.module import Computation, HloError, HloModule, Instruction, shapes_in
 from scalingbook_lib.hlo.walk import Visit
 from scalingbook_lib.units import Result, si
 
 # XLA:CPU writes a matmul as `dot`; the TPU compiler turns each into a `convolution`; XLA:GPU calls cuBLAS.
 MATMULS = ("dot", "convolution")
-CONTRACTED = re.compile(r'lhs_contracting_dim(?:s=\{|ensions":\[)([\d,"]*)')  # of a dot; in a call of cuBLAS
+CONTRACTED = re.compile(
+    r'lhs_contracting_dim(?:s=\{|ensions": ?\[)([\d,"]*)'
+)  # of a dot; in a call of cuBLAS
 COPIES = ("copy", "copy-start")
 NOT_ESTIMATED = 2**63 - 1  # what the compiler writes if it has no estimate
 
@@ -113,15 +115,18 @@ def _flops_within(module: HloModule, computation: Computation, i: Instruction) -
     if flops := flops_of(computation, i):
         return flops
     # a fusion calls one computation, which may hold a matmul and the operations after it
-    called = [module.computations[name] for name in walk.callees(i)] if i.opcode == "fusion" else []
+    fused = i.opcode in ("fusion", "fusion-start")
+    called = [module.computations[name] for name in walk.callees(i)] if fused else []
     return sum(_flops_within(module, c, part) for c in called for part in c.instructions.values())
 
 
 def flops_of(computation: Computation, i: Instruction) -> int:
-    """The FLOPs of a matmul, or of a Pallas kernel by its `cost_estimate`; otherwise 0.
+    """The FLOPs of a matmul, of cuDNN's attention, or of a Pallas kernel by its `cost_estimate`; otherwise 0.
 
     A matmul has a multiply and an add per term.
     """
+    if gpu_calls.is_attention(i):
+        return gpu_calls.attention_flops(computation, i)
     if i.opcode in MATMULS or (i.opcode == "custom-call" and CONTRACTED.search(i.attributes)):
         return _flops(computation, i)
     if i.opcode == "reduce" and i.quoted("op_name").endswith("dot_general"):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from scalingbook_lib.hlo import walk
+from scalingbook_lib.hlo import gpu_calls, walk
 from scalingbook_lib.hlo.module import COLLECTIVE_OPCODES, HloModule, Instruction
 
 # Custom calls without matmuls and transfers: buffers, markers of libtpu and of the partitioner, copies.
@@ -68,5 +68,18 @@ def _custom_call(i: Instruction) -> Iterator[NotCounted]:
         missing = ["its FLOPs"] * no_cost + ["what it sends to other devices"] * sends
         if missing:
             yield NotCounted(f"not counted: of kernel {i.name}, {' and '.join(missing)}", no_cost, sends)
-    elif not SILENT.fullmatch(target) and "lhs_contracting_dimensions" not in i.attributes:  # cuBLAS
+    elif gpu_calls.is_attention(i) and not gpu_calls.has_scores(i):
+        yield NotCounted(f"not counted: the FLOPs of {target}", True, False)
+    elif gpu_calls.is_attention(i):
+        if (masked := gpu_calls.mask(i)) and "CAUSAL" in masked:
+            message = (
+                f"kernel {i.name} skips about half of the scores ({masked} mask): counted as if it did not"
+            )
+            yield NotCounted(message, False, False)
+    elif target.startswith("__cublas$") and "lhs_contracting_dimensions" in i.attributes:
+        return
+    elif gpu_calls.only_computes(target):
+        if not target.startswith("__cub$"):  # which sorts
+            yield NotCounted(f"not counted: the FLOPs of {target}", True, False)
+    elif not SILENT.fullmatch(target):
         yield NotCounted(f"not counted: what {target or i.name} computes and sends", True, True)

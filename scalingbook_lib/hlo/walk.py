@@ -74,7 +74,7 @@ def is_one_kernel(instruction: Instruction) -> bool:
 def callees(instruction: Instruction) -> list[str]:
     """The computations that an instruction runs once each, excluding the `to_apply` of a reduction."""
     match instruction.opcode:
-        case "fusion" | "async-start":
+        case "fusion" | "fusion-start" | "async-start":  # `fusion-start`: on another stream of a GPU
             names = [instruction.callee("calls")]
         case "call" | "call-start":  # `call-start`: on another unit of the chip, while the program continues
             names = [instruction.callee("to_apply") or instruction.callee("calls")]

@@ -12,6 +12,7 @@ from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import STATE_BYTES, ProductClass, ServingShape
 from scalingbook_lib.inference.traffic import ServingCollective
 from scalingbook_lib.machines import Chip, Machine
+from scalingbook_lib.models.arithmetic import sublayers
 
 LOGIT_BYTES = 4  # per logit, in fp32
 
@@ -124,7 +125,7 @@ def constants(
         prompt_sent=_sent(traffic, "prompts"),
         row_sent_s=sum(row.bandwidth_s(0, rows=1) for row in traffic),
         overlap=e.overlap,
-        launch_s=m.L * e.of("layer_s", o.weights) + m.moe_layers * routed_s,
+        launch_s=sublayers.full_layers(m) * e.of("layer_s", o.weights) + m.moe_layers * routed_s,
     )
 
 

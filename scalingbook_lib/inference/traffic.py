@@ -16,6 +16,7 @@ from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import ServingShape
 from scalingbook_lib.machines import Level, Machine
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.arithmetic import sublayers
 from scalingbook_lib.models.arithmetic.layers import score_width, value_width
 from scalingbook_lib.steps.placement import FREE, Rate, exchange_rate, groups, rate
 from scalingbook_lib.units import FP32, Result, si
@@ -146,27 +147,28 @@ def _ends(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
 def _one_dimension(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """Outputs are summed twice a layer (once in a parallel block): a reduce-scatter and an all-gather."""
     # Source: Megatron-LM, arXiv 1909.08053, section 3: one sum after attention, one after the MLP.
-    blocks = m.L if m.norms > 1 else 0  # a parallel block adds attention's output to the MLP's, then sums
+    mixers = sublayers.mixer_sums(m)
     if o.attention_dp == 1:
         summed = partial(links.row, what=REDUCE, axis="Y", n=o.tp, per_token=links.vector)
         return (
-            summed("attention output", times=blocks),
-            summed("MLP output", times=m.L - m.moe_layers),
+            summed("attention output", times=mixers),
+            summed("MLP output", times=sublayers.mlp_sums(m)),
             summed("expert output", times=m.moe_layers),
         )
     own = links.vector / o.attention_dp  # a group has the tokens of its own sequences
     summed = partial(links.row, what=REDUCE, axis="G", n=o.group, per_token=own)
     return (
-        summed("attention output", times=blocks),
+        summed("attention output", times=mixers),
         *(_all_groups(m, o, links) if o.wide else ()),
-        summed("MLP output", times=m.L),  # or shared experts'
+        summed("MLP output", times=sublayers.layers_with_mlp(m)),  # or shared experts'
         *(() if o.wide else _experts(m, o, links)),
     )
 
 
 def _all_groups(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """Each group's tokens to all chips, and sums back: MLPs that all tp chips split."""
-    row = partial(links.row, axis="A", inside=o.group, n=o.attention_dp, per_token=links.vector, times=m.L)
+    layers = sublayers.layers_with_mlp(m)
+    row = partial(links.row, axis="A", inside=o.group, n=o.attention_dp, per_token=links.vector, times=layers)
     return row("tokens to all groups", GATHER), row("outputs back to groups", SCATTER)
 
 
@@ -193,7 +195,7 @@ def _two_dimensions(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     Source: Pope et al., arXiv 2211.05102, section 3.2.2. A gated MLP sums two hidden vectors.
     """
     a, c = o.activations.bytes, o.columns
-    blocks = m.L * (2 if m.norms > 1 else 1)  # a parallel block gathers and scatters once
+    blocks = sublayers.inputs(m)  # a parallel block gathers and scatters once
     columns = partial(links.row, axis="C", n=c, per_token=a * m.D / o.rows, times=blocks)
     rows = partial(links.row, axis="X", inside=c, n=o.rows, times=m.L)
     qkv, hidden = (m.N + 2 * m.K) * m.H, (2 if m.gated else 1) * m.F
@@ -238,6 +240,8 @@ def _cache(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
 
 def _ring(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """Keys and values of whole prompts, or latent vectors, pass every group, each chip its own heads."""
+    if not m.softmax_layers:
+        return ()
     each = m.kv_elements_per_token / m.softmax_layers / (1 if m.latent else min(o.group, m.K))
     ring = partial(links.row, axis="R", inside=o.tp, n=o.cp, times=m.softmax_layers, of="prompts")
     return (ring("keys and values", GATHER, per_token=o.activations.bytes * each / o.attention_dp),)

@@ -35,7 +35,9 @@ class ChangedValue(Result):
 
     @property
     def signed(self) -> str:
-        """The change with its sign, in percent; 'new' for something that was 0."""
+        """The change with its sign, in percent; 'new' for what was 0 before, 'none' without a change."""
+        if self.change == 0:
+            return "none"
         if self.change == float("inf"):
             return "new"
         return f"{'+' if self.change > 0 else '-'}{percent(abs(self.change))}"

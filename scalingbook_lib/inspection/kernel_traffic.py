@@ -11,13 +11,14 @@ from scalingbook_lib.hlo import walk
 from scalingbook_lib.hlo.module import ArrayType, Computation, HloModule, Instruction, shapes_in
 
 SLICES = ("dynamic-slice", "slice", "gather")
+FUSIONS = ("fusion", "fusion-start")
 UPDATES = ("dynamic-update-slice", "scatter")
 _TYPED = re.compile(r"([a-z]\w*\[[\d,<= ]*\])(\{[^}]*\})?")
 
 
 def fused(module: HloModule, i: Instruction) -> Computation | None:
     """The computation of a fusion; None for other instructions, and if the text lacks it."""
-    names = walk.callees(i) if i.opcode == "fusion" else []
+    names = walk.callees(i) if i.opcode in FUSIONS else []
     return module.computations.get(names[0]) if names else None
 
 
@@ -36,6 +37,19 @@ def hbm_bytes(module: HloModule, computation: Computation, i: Instruction) -> fl
         whole = sum(shape.nbytes for shape in in_hbm(operand.type))
         read += min(whole, read_bytes(body, position)) if body else whole
     return read + (_written(body, i) if body else sum(shape.nbytes for shape in in_hbm(i.type)))
+
+
+def result_type(i: Instruction) -> str:
+    """The type of an instruction's results: of `fusion-start`, without its operands and its context."""
+    if i.opcode != "fusion-start":
+        return i.type
+    depth, parts, start = 0, list[str](), 1
+    for at, sign in enumerate(i.type):
+        depth += (sign in "([{") - (sign in ")]}")
+        if (depth == 1 and sign == ",") or at == len(i.type) - 1:
+            parts.append(i.type[start:at].strip())
+            start = at + 1
+    return parts[1] if len(parts) > 1 else i.type
 
 
 def in_hbm(type_: str) -> Iterator[ArrayType]:
@@ -67,7 +81,7 @@ def read_bytes(body: Computation, position: int) -> float:
 def _written(body: Computation, i: Instruction) -> float:
     """The bytes that a fusion writes: of an array that it updates in place, the update."""
     roots = body.operands(body.root) if body.root.opcode == "tuple" else (body.root,)
-    placed = list(_TYPED.findall(i.type))
+    placed = list(_TYPED.findall(result_type(i)))
     total = 0.0
     for n, root in enumerate(roots):
         if n < len(placed) and "S(" in placed[n][1]:

@@ -21,7 +21,7 @@ from scalingbook_lib.launch import (
     torchtitan,
     vllm,
 )
-from scalingbook_lib.launch.commands import Command, Opener, from_file, from_text, nothing
+from scalingbook_lib.launch.commands import Command, Opener, from_file, from_text, nothing, refuse_absent
 from scalingbook_lib.launch.flags import LAUNCHERS, table
 from scalingbook_lib.launch.reading import Account, Reading, Unused, Used
 from scalingbook_lib.launch.serving import ServingLaunch
@@ -76,7 +76,8 @@ def read(
 
 def understand(command: Command, given: Given) -> TrainingLaunch | ServingLaunch:
     """What these settings ask for; a LaunchError says what is missing or wrong, and what to write."""
-    reading = Reading(table(command.launcher), command.settings, command.notes)
+    refuse_absent(command)
+    reading = Reading(table(command.launcher), command.settings, command.notes, command.absent)
     try:
         return _READERS[command.launcher](reading, given)
     except LaunchError:

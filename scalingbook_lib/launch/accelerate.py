@@ -20,16 +20,27 @@ LOGIT_BYTES = 14.0
 
 def read(r: Reading, given: Given) -> TrainingLaunch:
     """The launch of these settings."""
-    model = model_of(r, given, named_model(r), "write --model_name_or_path")
+    model = model_of(r, given, named_model(r, given), "write --model_name_or_path")
     T = sequence_of(r, given, "sequence")
     r.idle("nodes_named", "distributed_type", "use_fsdp", "use_deepspeed")
-    machine = chips_of(given, r.whole("gpus") if r.given("gpus") else None, "processes", r)
+    machine = chips_of(given, _started(r), "processes", r)
+    options = r.word("trainer_fsdp").lower().split()
+    if any("hybrid" in option for option in options):
+        raise r.refuse(
+            "trainer_fsdp",
+            "does not say over how many GPUs it shards",
+            "write an Accelerate config with dp_replicate",
+        )
     deepspeed = r.word("distributed_type").upper() == "DEEPSPEED" or r.on("use_deepspeed")
-    sharded = r.word("distributed_type").upper() == "FSDP" or r.on("use_fsdp")
+    sharded = r.word("distributed_type").upper() == "FSDP" or r.on("use_fsdp") or bool(options)
     degrees = _degrees(r, machine.chips, sharded or deepspeed)
     ranks = degrees["fsdp"] * degrees["dp"]
     batch, microbatch = _batch(r, given, ranks)
     zero, prefetch = _zero(r, sharded=sharded, deepspeed=deepspeed)
+    if options:
+        zero = 2 if "shard_grad_op" in options else 0 if "no_shard" in options else 3
+        if "offload" in options:
+            r.unexpressed("trainer_fsdp", "the offload of weights and optimizer state is not counted")
     if r.on("offload"):
         r.unexpressed("offload", "the optimizer state is counted on the host, weights and gradients are not")
     plan = Plan(
@@ -47,6 +58,13 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     return TrainingLaunch(
         launcher=NAME, model=model, machine=machine, batch=batch, T=T, plan=plan, account=r.account()
     )
+
+
+def _started(r: Reading) -> int | None:
+    """The processes that the command starts, by Accelerate's option or by torchrun's."""
+    if r.given("gpus"):
+        return r.whole("gpus")
+    return r.whole("processes_per_node") * r.whole("nodes") if r.given("processes_per_node") else None
 
 
 def _degrees(r: Reading, chips: int, sharded: bool) -> dict[str, int]:
@@ -98,7 +116,7 @@ def _zero(r: Reading, *, sharded: bool, deepspeed: bool) -> tuple[int, bool]:
         r.idle("strategy", "reshard", "fsdp_version", "wrap", "backward_prefetch")
         return 0, True
     version = r.whole("fsdp_version")
-    if r.word("wrap").upper() in ("", "NO_WRAP"):
+    if r.word("wrap").upper() in ("", "NO_WRAP") and "auto_wrap" not in r.word("trainer_fsdp"):
         r.assume("Without fsdp_auto_wrap_policy, FSDP gathers the whole model at once, which is not counted.")
     prefetch = r.word("backward_prefetch").upper() not in ("BACKWARD_POST", "NO_PREFETCH") or version == 2
     if version == 2:
@@ -122,9 +140,10 @@ def _remat(r: Reading) -> str:
 
 def _types(r: Reading, *, deepspeed: bool) -> dict[str, Any]:
     """FSDP keeps weights in fp32 and gathers them in half precision; DeepSpeed keeps a master copy."""
-    word = r.meaning("precision") if r.given("precision") else ("bf16" if r.on("bf16") else "fp32")
+    own = "bf16" if r.on("bf16") else "fp16" if r.on("fp16") else "fp32"
+    word = r.meaning("precision") if r.given("precision") else own
     if r.given("precision"):
-        r.idle("bf16")
+        r.idle("bf16", "fp16")
     half: DType = {"bf16": BF16, "fp16": FP16, "fp8": BF16}.get(word, FP32)
     if half is FP32:
         r.assume("No mixed precision is set: matmuls are in fp32.")

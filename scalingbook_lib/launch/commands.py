@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from scalingbook_lib.launch import files, shell
+from scalingbook_lib.launch import files, recipes, shell
 from scalingbook_lib.launch.flags import LAUNCHERS, canonical, table
 from scalingbook_lib.launch.settings import LaunchError, Setting
 from scalingbook_lib.launch.shell import Script, Word
@@ -17,19 +17,26 @@ from scalingbook_lib.launch.shell import Script, Word
 type Opener = Callable[[str], str | None]
 """Gives the text of a file that a command names, or None if there is none."""
 
-_ASSIGNED = re.compile(r"[A-Za-z_][\w.]*=")
+_PYTHON = re.compile(r"from [\w.]+ import |import \w+|def \w+\(|\"{3}")
+_ASSIGNED = re.compile(r"\+{0,2}[A-Za-z_][\w.]*=")
 _OVERRIDE = re.compile(
-    r"\+{0,2}(model|train|ddp|optimizer|comm_overlap|mixed_precision|dataset|tokenizer)\.\w+="
+    r"\+{0,2}(cfg\.)?(model|train|ddp|optimizer|comm_overlap|mixed_precision|dataset|tokenizer)\.\w+="
 )
 _CONFIGS = {
     "vllm": ("--config",), "sglang": ("--config",), "tensorrt_llm": ("--extra_llm_api_options", "--config"),
-    "accelerate": ("--config_file", "--deepspeed_config_file"),
+    "accelerate": ("--config_file", "--deepspeed_config_file", "--fsdp_config"),
     "deepspeed": ("--deepspeed", "--deepspeed_config"),
-    "torchtitan": ("--job.config_file", "--job.config-file"), "megatron": (),
+    "torchtitan": ("$CONFIG_FILE", "--job.config_file", "--job.config-file"), "megatron": (),
     "megatron_bridge": ("--config-file",),
     "maxtext": (),
 }  # fmt: skip
 _FILE_WINS = ("tensorrt_llm",)  # over the command line
+_FILE_DECIDES = {
+    "torchtitan": "the model and the plan",
+    "accelerate": "how the model is sharded",
+    "deepspeed": "how the model is sharded",
+    "megatron_bridge": "what the recipe leaves open",
+}  # what the file of a command sets, without which its answer would be about another run
 _PROGRAMS = (
     ("tensorrt_llm", re.compile(r"(^|/)trtllm-serve$")),
     ("sglang", re.compile(r"^sglang(_router)?\.launch_server$|(^|/)sglang$")),
@@ -49,6 +56,10 @@ _PROGRAMS = (
         re.compile(rf"megatron\.bridge|scripts/performance/|scripts/training/|{_OVERRIDE.pattern}"),
     ),
     ("megatron", re.compile(r"(^|/)pretrain_\w+\.py$|^--tensor-model-parallel-size|^--micro-batch-size")),
+    (
+        "accelerate",
+        re.compile(r"^--fsdp(=|$)|^--per_device_train_batch_size(=|$)"),
+    ),  # of a Hugging Face trainer
 )
 _RUNNERS = (
     "python",
@@ -71,6 +82,7 @@ class Command:
     settings: tuple[Setting, ...]
     notes: tuple[str, ...] = ()
     unresolved: tuple[Setting, ...] = ()
+    absent: tuple[Setting, ...] = ()  # files of settings that the command names and that are not here
 
 
 def nothing(path: str) -> None:
@@ -79,7 +91,13 @@ def nothing(path: str) -> None:
 
 
 def from_file(name: str, text: str, opener: Opener = nothing, launcher: str | None = None) -> Command:
-    """The settings of a file: YAML, TOML or JSON by its suffix, else a script."""
+    """The settings of a file: of YAML, TOML, JSON, a recipe (FILE.py:FUNCTION), or else a script."""
+    file, colon, function = name.rpartition(":")
+    if not colon or not file.endswith(".py"):
+        file, function = name, ""
+    if file.endswith(".py"):
+        recipe = recipes.read(text, file, function)
+        return Command(launcher=recipe.launcher, settings=recipe.settings, notes=recipe.notes)
     kind = files.KINDS.get(PurePath(name).suffix.lower())
     if kind is None:
         return from_text(text, opener, launcher)
@@ -107,6 +125,7 @@ def _of_file(settings: list[Setting], kind: str, name: str) -> str:
 
     best = max(candidates, key=known)
     if not known(best):
+        _refuse_manifest(names, name)
         shown = ", ".join(names[:3]) or "nothing"
         raise LaunchError(
             f"{name} has settings of no known launcher ({shown}); write --launcher and one of "
@@ -115,10 +134,26 @@ def _of_file(settings: list[Setting], kind: str, name: str) -> str:
     return best
 
 
+def _refuse_manifest(names: list[str], name: str) -> None:
+    """Refuse a file that starts containers: the command in it could be read, but the file itself is not."""
+    kind = "Kubernetes manifest" if {"apiversion", "kind"} <= set(names) else ""
+    kind = kind or ("Compose file" if any(one.startswith("services.") for one in names) else "")
+    if kind:
+        raise LaunchError(
+            f"{name} is a {kind}, which is not read; give the command that its container runs, as in "
+            "'vllm serve meta-llama/Llama-3.1-8B -tp 2'"
+        )
+
+
 def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) -> Command:
     """The settings of a command line or a script, or of a config, whose kind its first line shows."""
     if kind := files.kind_of(text):
         return _of_config(text, kind, "the text", launcher)
+    if _PYTHON.match(files.first_statement(text)):
+        raise LaunchError(
+            "the text is a Python program, and nothing is executed here; give the command that starts it, or "
+            "a file named *.py if it has recipes of Megatron-Bridge or torchtitan"
+        )
     script = shell.read(text)
     found = list(_launches(script, launcher))
     if not found:
@@ -139,14 +174,41 @@ def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) 
             f"Conditions are not evaluated: of each `if` (line {numbers}), the first branch is read."
         )
     given = [*_environment(kind, scripts), *_settings(kind, words)]
-    from_files = [
-        one for path in _files(kind, given, words) for one in _file(path, kind, scripts, opener, notes)
-    ]
+    from_files, absent = list[Setting](), list[Setting]()
+    for named in _files(kind, given, words):
+        found_settings = _file(str(named.value), kind, scripts, opener)
+        if found_settings is None:
+            absent.append(named)
+            notes.append(_without(named, kind))
+        else:
+            from_files += found_settings
     ordered = [*given, *from_files] if kind in _FILE_WINS else [*from_files, *given]
     unresolved = {what: line for one in scripts for what, line in one.unresolved.items()}
     open_ = tuple(Setting(what, True, line) for what, line in unresolved.items())
     _refuse_unresolved(kind, ordered, unresolved)
-    return Command(launcher=kind, settings=tuple(ordered), notes=tuple(notes), unresolved=open_)
+    return Command(
+        launcher=kind,
+        settings=tuple(ordered),
+        notes=tuple(notes),
+        unresolved=open_,
+        absent=tuple(absent),
+    )
+
+
+def _without(named: Setting, kind: str) -> str:
+    """What a command means without a file that it names."""
+    wins = ", and its settings override the command line" if kind in _FILE_WINS else ""
+    return f"The file {named.value} is not here{wins}; its settings are not read."
+
+
+def refuse_absent(command: Command) -> None:
+    """Refuse a command without the file that decides its plan: the answer would be about another run."""
+    if command.launcher in _FILE_DECIDES:
+        for named in command.absent:
+            raise named.refuse(
+                f"is not here, and it sets {_FILE_DECIDES[command.launcher]}",
+                f"run this where the file is, or write its text into the script (cat > {named.value} <<EOF)",
+            )
 
 
 def _refuse_unresolved(kind: str, settings: Iterable[Setting], unresolved: dict[str, int]) -> None:
@@ -210,7 +272,9 @@ def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
         word = words[at]
         name, equals, value = word.text.partition("=")
         at += 1
-        if word.text.startswith("-") and len(word.text) > 1 and not _is_number(word.text):
+        if kind == "vllm" and (level := re.fullmatch(r"-O([0-3])", word.text)):
+            yield Setting("--optimization-level", level[1], word.line)
+        elif word.text.startswith("-") and len(word.text) > 1 and not _is_number(word.text):
             flag = rows.find(name)
             outer = at <= program and flag is None
             if equals:
@@ -220,7 +284,7 @@ def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
             if not outer:
                 yield from _expanded(Setting(name, taken, word.line))
         elif _ASSIGNED.match(word.text) and kind in ("maxtext", "megatron_bridge"):
-            yield Setting(name.lstrip("+"), value, word.line)
+            yield Setting(name.lstrip("+").removeprefix("cfg."), value, word.line)
         elif (
             positional
             and at > program + 1
@@ -269,35 +333,39 @@ def _expanded(setting: Setting) -> list[Setting]:
     return [Setting(f"{setting.name}.{one.name}", one.value, setting.line) for one in inner]
 
 
-def _files(kind: str, settings: Iterable[Setting], words: list[Word]) -> Iterator[str]:
-    """The files of settings that a command names, in their order."""
-    names = {canonical(name) for name in _CONFIGS[kind]}
-    for setting in settings:
-        if canonical(setting.name) in names and isinstance(setting.value, str):
-            yield setting.value
+def _files(kind: str, settings: Iterable[Setting], words: list[Word]) -> Iterator[Setting]:
+    """The files of settings that a command names, each once and in their order."""
+    names, seen = {canonical(name) for name in _CONFIGS[kind]}, set[PurePath]()
+    named = [
+        one
+        for one in settings
+        if canonical(one.name) in names and isinstance(one.value, str) and one.value.lower() != "none"
+    ]
     if kind == "maxtext":
-        for word in words:
-            if (
-                word.text.endswith((".yml", ".yaml"))
-                and not word.text.endswith("base.yml")
-                and "=" not in word.text
-            ):
-                yield word.text
+        named += [
+            Setting("the config file", word.text, word.line)
+            for word in words
+            if word.text.endswith((".yml", ".yaml"))
+            and not word.text.endswith("base.yml")
+            and "=" not in word.text
+        ]
+    for one in named:
+        path = PurePath(str(one.value))
+        if path not in seen:
+            seen.add(path)
+            yield one
 
 
-def _file(path: str, kind: str, scripts: list[Script], opener: Opener, notes: list[str]) -> Iterator[Setting]:
-    """The settings of a file that the script writes, or that is there."""
+def _file(path: str, kind: str, scripts: list[Script], opener: Opener) -> list[Setting] | None:
+    """The settings of a file that the script writes, or that is there; None if it is neither."""
     suffix = files.KINDS.get(PurePath(path).suffix.lower(), "yaml")
     for script in scripts:
         for name, text in script.files.items():
             if PurePath(name) == PurePath(path):
-                for one in files.settings(text.text, suffix, "", text.line):
-                    yield from _expanded(one)
-                return
+                found = files.settings(text.text, suffix, "", text.line)
+                return [each for one in found for each in _expanded(one)]
     text = opener(path)
     if text is None:
-        wins = ", and its settings override the command line" if kind in _FILE_WINS else ""
-        notes.append(f"The file {path} is not here{wins}; its settings are not read.")
-        return
-    for one in files.settings(text, suffix, PurePath(path).name):
-        yield from _expanded(one)
+        return None
+    found = files.settings(text, suffix, PurePath(path).name)
+    return [each for one in found for each in _expanded(one)]

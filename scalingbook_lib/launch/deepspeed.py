@@ -20,7 +20,7 @@ LOGIT_BYTES = 14.0
 def read(r: Reading, given: Given) -> TrainingLaunch:
     """The launch of these settings."""
     _drop_auto(r)
-    model = model_of(r, given, named_model(r), "write --model_name_or_path")
+    model = model_of(r, given, named_model(r, given), "write --model_name_or_path")
     T = sequence_of(r, given, "sequence")
     tp, cp = r.whole("tp"), r.whole("ulysses")
     machine = chips_of(given, _started(r), "GPUs", r)
@@ -59,8 +59,11 @@ def _drop_auto(r: Reading) -> None:
     }
 
 
-def named_model(r: Reading) -> Transformer | None:
-    """The model of --model_name_or_path."""
+def named_model(r: Reading, given: Given) -> Transformer | None:
+    """The model of --model_name_or_path, unless one is given: then the path is where its weights are."""
+    if given.model:
+        r.idle("model")
+        return None
     if not r.given("model"):
         return None
     try:
@@ -118,9 +121,12 @@ def _remat(r: Reading) -> str:
 
 def _types(r: Reading) -> dict[str, Any]:
     half: DType = BF16
-    if r.on("fp16"):
-        half = FP16
-    elif not r.on("bf16"):
+    if r.on("fp16") or r.on("bf16"):
+        half = FP16 if r.on("fp16") else BF16
+        r.idle("trainer_fp16", "trainer_bf16")
+    elif r.on("trainer_fp16") or r.on("trainer_bf16"):  # which fill in what the file leaves to "auto"
+        half = FP16 if r.on("trainer_fp16") else BF16
+    else:
         r.assume("Neither bf16 nor fp16 is enabled in the file; read as bf16.")
     gradients = r.get("gradients") or half
     reduced = r.get("reduced")

@@ -26,8 +26,13 @@ def kind_of(text: str) -> str | None:
     >>> kind_of("# a run\\ntensor_parallel_size: 8"), kind_of("vllm serve a -tp 8")
     ('yaml', None)
     """
-    begins = re.sub(r"\A(\s*(#.*)?\n)*\s*", "", text[:MOST_CHARACTERS])
+    begins = first_statement(text)
     return next((kind for kind, form in _FIRST_LINES.items() if form.match(begins)), None)
+
+
+def first_statement(text: str) -> str:
+    """A text without the comments and the empty lines before its first statement."""
+    return re.sub(r"\A(\s*(#.*)?\n)*\s*", "", text[:MOST_CHARACTERS])
 
 
 def settings(text: str, kind: str, file: str = "", first_line: int = 1) -> list[Setting]:

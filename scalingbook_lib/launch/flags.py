@@ -67,11 +67,8 @@ class Flag:
         if self.type == "dtype":
             return _dtype(setting)
         if self.type == "list":
-            return (
-                tuple(map(str, value))
-                if isinstance(value, list)
-                else tuple(str(value).strip("[]()").replace(",", " ").split())
-            )
+            text = " ".join(map(str, value)) if isinstance(value, list) else str(value).strip("[]()")
+            return tuple(text.replace(",", " ").split())
         if isinstance(value, list):
             return ",".join(map(str, value))
         return value if isinstance(value, dict) else str(setting.text if isinstance(value, bool) else value)
@@ -94,6 +91,9 @@ class Table:
         for row in self.rows:
             for name in (row.flag, *row.also):
                 found.setdefault(canonical(name), row)
+        if self.launcher == "megatron_bridge":  # its scripts name options by the last part of a field
+            for row in self.rows:
+                found.setdefault(canonical(row.flag.rpartition(".")[2]), row)
         return found
 
     @cached_property
@@ -101,9 +101,16 @@ class Table:
         return {row.key: row for row in reversed(self.rows) if row.key}
 
     def find(self, name: str) -> Flag | None:
-        """The flag with that name, however dashes and underscores are written; by its last part if dotted."""
-        known = self._by_name
-        return known.get(canonical(name)) or known.get(canonical(name.rpartition(".")[2]))
+        """The flag with that name, however dashes and underscores are written; by its last part if dotted.
+
+        A row such as `checkpoint.*` stands for all names of a group that have no row of their own.
+        """
+        known, group = self._by_name, canonical(name.partition(".")[0])
+        return (
+            known.get(canonical(name))
+            or known.get(f"{group}.*")
+            or known.get(canonical(name.rpartition(".")[2]))
+        )
 
     def of(self, key: str) -> Flag:
         """The first flag with that key."""

@@ -8,6 +8,7 @@ context-parallel ranks together. The microbatch counts sequences of a data-paral
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from scalingbook_lib.launch.flags import meanings
@@ -22,8 +23,8 @@ from scalingbook_lib.launch.training import (
     model_of,
     sequence_of,
 )
-from scalingbook_lib.machines import Machine
-from scalingbook_lib.models import Transformer
+from scalingbook_lib.machines import Machine, chips
+from scalingbook_lib.models import ModelError, Transformer, find
 from scalingbook_lib.models.parts import Experts
 from scalingbook_lib.training import Plan
 from scalingbook_lib.training.remat import MODULES
@@ -36,9 +37,15 @@ _FUSED = ("core_attn", "moe_router", "")
 
 def read(r: Reading, given: Given) -> TrainingLaunch:
     """The launch of these settings, of either program."""
+    if r.table.launcher == BRIDGE:
+        given = _of_recipe(r, given)
     model = model_of(
         r, given, _model(r, given), "write its shape (--num-layers, --hidden-size, ... and --vocab-size)"
     )
+    if given.model and r.maybe("shape.V") == model.V:
+        r.idle("shape.V")
+    else:
+        r.asked.pop("shape.V", None)
     T = sequence_of(r, given, "sequence")
     tp, pp, cp = r.whole("tp"), r.whole("pp"), r.whole("cp")
     machine = chips_of(given, _started(r, tp * pp * cp), "GPUs", r)
@@ -79,6 +86,60 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         plan=plan,
         account=r.account(),
     )
+
+
+def _of_recipe(r: Reading, given: Given) -> Given:
+    """What a recipe's name and the scripts' own options tell: the model and the chip.
+
+    A recipe is a Python function. Its settings are not those of the table, so a command that names one has to
+    repeat what the plan needs; a recipe that was read from its file has to write it out.
+    """
+    key = next((one for one in ("recipe_function", "recipe") if r.given(one)), None)
+    if key:
+        told = {"sequence": given.sequence, "global_batch": given.batch, "microbatch": given.batch}
+        open_ = [r.setting(one).name for one in _RECIPE_SETS if not r.given(one) and not told.get(one)]
+        if open_ and key == "recipe_function":
+            raise r.refuse(
+                key, f"does not write out {', '.join(open_)}", "set them in its lines, or give another recipe"
+            )
+        if open_:
+            raise r.refuse(
+                key,
+                f"sets {', '.join(open_)} in Python, which is not executed",
+                "add them to the command, or give the recipe's file, as in llama31.py:FUNCTION",
+            )
+        r.idle("recipe_function")
+        r.unexpressed(
+            "recipe", "it is Python: what the command leaves open counts as the framework's default"
+        )
+        if given.model is None and (model := recipe_model(r.word(key))):
+            given = replace(given, model=model)
+            r.assume(f"The model is {model.name}, by the name of the recipe.")
+    if given.machine is None and r.given("gpu"):
+        try:
+            given = replace(given, machine=chips.find(r.word("gpu")))
+        except ValueError as error:
+            raise r.refuse("gpu", "is not a chip of the catalog", f"add --machine: {error}") from error
+    r.idle("gpu")
+    return given
+
+
+_RECIPE_SETS = ("tp", "pp", "cp", "sequence", "microbatch", "global_batch")
+_TASK = re.compile(r"_(pretrain|sft|peft|lora|dora)(_.*)?$|_config$")
+
+
+def recipe_model(name: str) -> Transformer | None:
+    """The model that the name of a recipe begins with; None if it is not in the catalog.
+
+    >>> recipe_model("llama31_405b_pretrain_1024gpu_h100_bf16_config").name
+    'Llama 3.1 405B'
+    """
+    stem = _TASK.sub("", name)
+    stem = re.sub(r"^([a-z]+)(\d)(\d)(?=_)", r"\1-\2.\3", stem)  # llama31 is Llama 3.1
+    try:
+        return find(stem.replace("_", "-"))
+    except ModelError:
+        return None
 
 
 def _started(r: Reading, least: int) -> int | None:
@@ -240,6 +301,8 @@ def _offload(r: Reading, pp: int) -> dict[str, Any]:
 
 def _remat(r: Reading, model: Transformer, pp: int, fields: dict[str, Any]) -> str:
     kind = r.word("granularity").lower()
+    if r.table.launcher == BRIDGE and not r.given("granularity"):  # as scripts/performance sets it
+        kind = "full" if r.given("recompute_layers") else "selective" if r.given("modules") else ""
     if not kind and r.table.has("recompute") and r.on("recompute"):
         kind = "selective"
     if kind == "full":
@@ -262,6 +325,8 @@ def _remat(r: Reading, model: Transformer, pp: int, fields: dict[str, Any]) -> s
 def _full(r: Reading, stage_layers: int) -> str:
     """Full recomputation: of every layer, or with `block` of the first layers of a stage alone."""
     method, layers = r.word("method").lower(), r.maybe("recompute_layers") or 1
+    if not method and r.table.launcher == BRIDGE and not r.given("granularity"):
+        method = "block"
     if method == "block" and layers < stage_layers:
         why = f"of a stage's {stage_layers} layers some are recomputed; counted as if none was"
         r.unexpressed("recompute_layers", why)

@@ -53,10 +53,18 @@ NOT_EXPRESSED = "not part of the prediction"
 class Reading:
     """The settings of one launch, asked by key."""
 
-    def __init__(self, table: Table, settings: Iterable[Setting], notes: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        table: Table,
+        settings: Iterable[Setting],
+        notes: Iterable[str] = (),
+        absent: Iterable[Setting] = (),
+    ) -> None:
         self.table = table
+        self.absent = tuple(absent)  # files of settings that are not here
         self.settings: dict[str, Setting] = {}  # by the flag's name in the table; the last one counts
         self.unknown: dict[str, Setting] = {}
+        self.inner: dict[str, tuple[Flag, Setting]] = {}  # of a flag with a JSON value
         self.asked: dict[str, bool] = {}  # by key, whether it was given
         self.assumed = list(notes)
         self.refused: dict[str, str] = {}  # by flag, why it is not expressed
@@ -71,7 +79,10 @@ class Reading:
             flag = positive
             off = setting.value in (True, "true", "True")
             setting = Setting(setting.name, not off, setting.line, setting.file)
-        if flag is None:
+        outer = self.table.find(setting.name.partition(".")[0]) if flag is None and "." in name else None
+        if outer and outer.type == "json":
+            self.inner[name] = outer, setting
+        elif flag is None:
             self.unknown[name] = setting
         else:
             self.settings.pop(flag.flag, None)
@@ -186,6 +197,17 @@ class Reading:
             elif row.counts and (why or not _agrees(row, setting)):
                 reason = why or row.note or NOT_EXPRESSED
                 unused.append(Unused(row.flag, setting.text, setting.where, row.effect, reason))
+        for outer, setting in self.inner.values():
+            if outer.counts:
+                unused.append(
+                    Unused(
+                        setting.name, setting.text, setting.where, outer.effect, outer.note or NOT_EXPRESSED
+                    )
+                )
+        for setting in self.absent:
+            unused.append(
+                Unused(setting.name, setting.text, setting.where, ("time", "memory"), "the file is not here")
+            )
         unknown = tuple(self.unknown.values())
         return Account(tuple(used), tuple(defaults), tuple(self.assumed), tuple(unused), unknown)
 
@@ -193,6 +215,8 @@ class Reading:
 def _agrees(row: Flag, setting: Setting) -> bool:
     """Whether the prediction holds for this value although it does not use the flag."""
     text = setting.text.lower()
+    if setting.value is None:  # of a file, which leaves the flag at nothing
+        return True
     if row.key:  # another launcher's way to say it, or a flag without effect in this launch
         return text == row.default.lower()
     return text in {value.lower() for value in (row.default, *row.agrees)} or text in ("none", "auto")

@@ -44,7 +44,17 @@ def always(model: Transformer) -> dict[str, Any]:
 
 def read(r: Reading, given: Given) -> TrainingLaunch:
     """The launch of these settings."""
-    model = model_of(r, given, _model(r), "write the name and flavor of [model]")
+    if r.given("config") and not r.given("flavor"):
+        raise r.refuse(
+            "config",
+            "is a Python function that sets the model and the plan, and nothing is executed here",
+            "give the file that has it, as in config_registry.py:llama3_8b",
+        )
+    r.idle("config", "module")
+    if given.model:
+        r.idle("name", "flavor")
+    named = None if given.model else _model(r)
+    model = model_of(r, given, named, "write the name and flavor of [model]")
     T = sequence_of(r, given, "sequence")
     tp, pp, cp, dp = r.whole("tp"), r.whole("pp"), r.whole("cp"), r.whole("dp", -1)
     machine = chips_of(given, _started(r), "GPUs", r)

@@ -26,6 +26,7 @@ from scalingbook_lib.models.older import OLDER
 from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, printable
 from scalingbook_lib.models.recent import RECENT
 from scalingbook_lib.models.sparse import SPARSE
+from scalingbook_lib.models.stateful import STATEFUL
 from scalingbook_lib.models.transformer import Transformer
 from scalingbook_lib.models.uncounted import NO_SIZES, OTHERS, PARTS, UNCOUNTED
 
@@ -155,7 +156,7 @@ def _named(name: str) -> Transformer | None:
     return _NAMED[_BY_KEY[key]] if key in _BY_KEY and same else None
 
 
-READERS = DENSE | SPARSE | OLDER | RECENT | MIXED | LATENT | COMPOSITE
+READERS = DENSE | SPARSE | OLDER | RECENT | MIXED | LATENT | COMPOSITE | STATEFUL
 KNOWN_TYPES = tuple(READERS)
 OUTER = "quantization_config", "kv_cache_dtype", "dtype", "torch_dtype", "expert_dtype"
 INNER = "text_config", "llm_config", "language_config", "thinker_config"
@@ -284,6 +285,8 @@ FURTHER_ALIASES = {
     "GLM-5.1": "GLM-5",
     "GLM-5.3": "GLM-5.2",
     "MiniMax-M2.7": "MiniMax-M2.5",
+    "Mamba Codestral 7B v0.1": "Mamba Codestral 7B",
+    "Codestral Mamba 7B": "Mamba Codestral 7B",
 }
 """Models whose published files give the shapes of another one."""
 _NAMED |= {model.name: model for model in FURTHER}

@@ -23,7 +23,9 @@ def read(config: object) -> dict[str, Any]:
     elif isinstance(config, str | PathLike):
         config = _parsed(_file(Path(config)))
     if not isinstance(config, Mapping):
-        raise ModelError("config", f"{printable(config)} is not an object", "give the whole config.json, in { }")
+        raise ModelError(
+            "config", f"{printable(config)} is not an object", "give the whole config.json, in { }"
+        )
     if not all(isinstance(key, str) for key in config):
         raise ModelError(
             "config", "the name of a field is not a string", "give the config.json as it was published"

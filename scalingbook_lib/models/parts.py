@@ -183,9 +183,9 @@ class Linear:
                 "linear.v_heads", f"{self.v_heads} is no multiple of {self.k_heads} key heads", "make it one"
             )
 
-    def softmax_layers(self, L: int) -> int:
-        """The number of layers, of L, that keep softmax attention."""
-        return L // self.every  # the last layer of each group
+    def has_softmax(self, layer: int) -> bool:
+        """Whether the layer of this index, from 0, keeps softmax attention."""
+        return (layer + 1) % self.every == 0  # the last layer of each group
 
 
 MOST = 10**9  # no dimension of a model is larger

@@ -52,6 +52,8 @@ def without_stored_type(name: str) -> str:
 def _tells_storage(words: list[str]) -> bool:
     """Whether the last word tells a type, also as in 'quantized.w4a16', or how the one before it scales."""
     last = words[-1].lower().removeprefix("quantized.")
+    if re.fullmatch(r"v\d", last):  # of the quantization, as in 'DeepSeek-R1-0528-FP4-V2'
+        return len(words) > 1 and _tells_storage(words[:-1])
     if last in ("dynamic", "static", "block", "pertensor", "channel"):
         return _tells_storage(words[:-1])
     return any(re.fullmatch(words_of, last) for words_of in _STORED)

@@ -156,36 +156,13 @@ def matrix(w: Weight) -> tuple[int, int]:
 
 def placed(model: "Transformer") -> Iterator[tuple[Weight, tuple[int | None, ...]]]:
     """Each weight as one layer has it, with the layers that have it; None for what is outside of them."""
-    if model.blocks:
-        for block in model.blocks:
-            for w in block.weights:
-                yield w, block.at
-        inside = Counter(w.name for block in model.blocks for w in block.weights)
-        for w in model.weights():
-            if w.name not in inside and w.copies:
-                yield w, (None,)
-        return
+    inside = {w.name for block in model.sublayers for w in block.weights}
     for w in model.weights():
-        layers = _layers(model, w)
-        if not w.copies:
-            continue
-        if w.copies % len(layers):
-            layers = (None,)
-        each, active = w.copies // len(layers), w.active_copies // len(layers)
-        yield Weight(w.part, w.name, w.shape, each, active, w.matmul, w.tied), layers
-
-
-def _layers(m: "Transformer", w: Weight) -> tuple[int | None, ...]:
-    """The layers that have a weight of this part, in a model whose layers are alike."""
-    every = range(m.L)
-    if w.part in ("experts", "shared experts", "router"):
-        return tuple(i for i in every if m.experts and m.experts.has(i))
-    if w.part == "mlp":
-        return tuple(i for i in every if not (m.experts and m.experts.has(i)))
-    if w.part in ("attention", "linear attention"):
-        full = [i for i in every if not m.linear or (i + 1) % m.linear.every == 0]
-        return tuple(full if w.part == "attention" else [i for i in every if i not in full])
-    return (None,)
+        if w.name not in inside and w.copies:
+            yield w, (None,)
+    for block in model.sublayers:
+        for w in block.weights:
+            yield w, block.at
 
 
 def serving_types(model: "Transformer") -> dict[str, DType]:

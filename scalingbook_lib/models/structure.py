@@ -94,7 +94,9 @@ def per_layer(f: Fields, L: int) -> tuple[Fields, ...]:
         isinstance(key, str) and key.isdecimal() and isinstance(own, dict) for key, own in given.items()
     )
     if not valid:
-        raise ModelError("per_layer_config", f"{printable(given)} is not an object by layer", "write it in { }")
+        raise ModelError(
+            "per_layer_config", f"{printable(given)} is not an object by layer", "write it in { }"
+        )
     own = {int(key): value for key, value in given.items()}
     return tuple(f.overridden(**own[i]) if i in own else f for i in range(L))
 

@@ -24,6 +24,7 @@ from scalingbook_lib.models.parts import (
     wholes,
 )
 from scalingbook_lib.models.quantization import Scheme
+from scalingbook_lib.models.uniform import uniform_blocks
 from scalingbook_lib.units import BF16, DTYPES, DType, Result
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
@@ -138,6 +139,11 @@ class Transformer(Result):
         return hash(self.name)
 
     @cached_property
+    def sublayers(self) -> tuple[Block, ...]:
+        """Every kind of sublayer, with the layers that have it, whether the layers are alike or differ."""
+        return self.blocks or uniform_blocks(self)
+
+    @cached_property
     def _weights(self) -> tuple[Weight, ...]:
         return weights_of(self)
 
@@ -191,9 +197,7 @@ class Transformer(Result):
     @cached_property
     def moe_layers(self) -> int:
         """The number of layers with experts."""
-        if self.blocks:
-            return sum(b.layers for b in self.blocks if b.name == "experts")
-        return self.experts.layers(self.L) if self.experts else 0
+        return sum(b.layers for b in self.sublayers if b.name == "experts")
 
     def expert_axis_error(self, **ways: object) -> str:
         """Why these degrees of expert parallelism shard nothing, where the model has no experts.
@@ -209,12 +213,10 @@ class Transformer(Result):
             "" if self.experts or not asked else f"{self.name} has no experts for {', '.join(asked)}: write 1"
         )
 
-    @property
+    @cached_property
     def softmax_layers(self) -> int:
         """The number of layers with softmax attention: all, unless some are linear."""
-        if self.blocks:
-            return sum(b.layers for b in self.blocks if b.kinds)
-        return self.linear.softmax_layers(self.L) if self.linear else self.L
+        return sum(b.layers for b in self.sublayers if b.kinds)
 
     @property
     def cache_dtype(self) -> DType:

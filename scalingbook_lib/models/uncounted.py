@@ -3,9 +3,10 @@
 import re
 
 OTHERS = {
-    "mamba|zamba|plamo2|falcon_mamba": "state-space layers (Mamba) under field names of its own",
-    "rwkv|xlstm": "layers of linear recurrence (RWKV, xLSTM)",
-    "recurrent_gemma|griffin": "recurrent layers (RG-LRU)",
+    "zamba": "a Transformer block whose weights several layers share",
+    "mamba|plamo2": "state-space layers (Mamba) under field names of its own",
+    "rwkv|xlstm": "layers of linear recurrence (RWKV-5 and later, xLSTM)",
+    "griffin": "recurrent layers (RG-LRU) under field names of its own",
     "jetmoe": "experts in its attention",
     "doge": "a key-value memory instead of experts",
     "hrm_|dory|inkling2_loop": "layers that run several times (a recurrent depth)",

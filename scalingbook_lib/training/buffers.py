@@ -17,7 +17,7 @@ def across(s: TrainingShape) -> float:
     """Return the bytes per token of gathered keys and values with their gradients, if they are gathered."""
     plan, w = s.plan, s.work
     # A ring holds one shard at a time, and Ulysses all tokens of a few heads, as many bytes as without CP.
-    if plan.context != "gather" or plan.cp == 1:
+    if plan.context != "gather" or plan.cp == 1 or not w.model.softmax_layers:
         return 0.0
     # for one layer; a TP degree above the number of KV heads replicates heads
     each = plan.activations.bytes * w.kv / w.model.softmax_layers / min(plan.tp, w.model.K)

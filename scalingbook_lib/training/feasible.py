@@ -67,18 +67,13 @@ def _tensor(m: Transformer, plan: Plan, T: int) -> Rules:
     """Return the rules for heads, widths and tokens; too few KV heads for the TP degree are replicated."""
     Y, t = plan.tp, T // plan.cp
     narrow = m.experts.F if m.experts and plan.expert_ways > 1 else 0
-    if m.blocks or m.linear:
-        uneven = dict.fromkeys(split for split in sublayers.splits(m) if split[1] % Y)
-        return (
-            *((True, f"{n:,} {what} do not divide over tp={Y}") for what, n in uneven),
-            (narrow % Y, f"experts of F={narrow:,} do not divide over tp={Y}"),
-            (plan.sequence_parallel and t % Y, f"{t:,} tokens of a sequence do not divide over tp={Y}"),
-        )
     return (
-        (m.N % Y, f"{m.N} heads do not divide over tp={Y}"),
+        *((n % Y, f"{n:,} {what} do not divide over tp={Y}") for what, n in sublayers.splits(m)),
         # a TP degree above K replicates whole heads: half a KV head would need another softmax
-        (m.K % Y and Y % m.K, f"{m.K} key-value heads neither divide over tp={Y} nor go into it"),
-        (m.F % Y and m.moe_layers < m.L, f"F={m.F:,} does not divide over tp={Y}"),
+        *(
+            (K % Y and Y % K, f"{K} key-value heads neither divide over tp={Y} nor go into it")
+            for K in sublayers.kv_heads(m)
+        ),
         (narrow % Y, f"experts of F={narrow:,} do not divide over tp={Y}"),
         # between the matmuls, the residual stream is sharded by tokens
         (plan.sequence_parallel and t % Y, f"{t:,} tokens of a sequence do not divide over tp={Y}"),

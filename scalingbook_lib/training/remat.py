@@ -151,7 +151,7 @@ def _without(m: Transformer, modules: tuple[str, ...], size: float) -> Widths:
     wide, split = fused(m, size)
     each, x = (3 if m.gated else 2), m.experts
     if "layernorm" in modules:
-        wide -= size * m.L * (2 if m.norms > 1 else 1) * m.D
+        wide -= size * sublayers.inputs(m) * m.D
     if "mla_up_proj" in modules and m.latent:
         # expanded queries, keys and values are recomputed from their latents, which are saved instead
         split -= size * m.softmax_layers * (m.N + 2 * m.K) * m.H

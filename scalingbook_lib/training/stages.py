@@ -14,10 +14,7 @@ from typing import NamedTuple
 
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import sublayers
-from scalingbook_lib.models.arithmetic.layers import pair_flops, pairs
-from scalingbook_lib.models.arithmetic.remat import products
-
-_SPARSE = ("router", "experts", "shared experts")  # what a layer with experts has instead of a dense MLP
+from scalingbook_lib.models.arithmetic.layers import pairs
 
 
 def too_few(L: int, p: int, v: int) -> bool:
@@ -67,37 +64,14 @@ def _by_hand(L: int, p: int, head: float) -> list[int]:
 
 
 def _routed(m: Transformer, layer: int) -> bool:
-    if m.blocks:
-        return any(layer in block.at for block in m.blocks if block.name == "experts")
-    return bool(m.experts and m.experts.has(layer))
+    return any(layer in block.at for block in m.sublayers if block.name == "experts")
 
 
 def _flops(m: Transformer, T: int, causal: bool) -> list[int]:
     """Return the forward FLOPs of a sequence by layer, as integers, so equal layers have equal shares."""
-    if m.blocks:
-        return _flops_of_blocks(m, T, causal)
-    routed, dense, both = 0, 0, 0
-    for w in products(m):
-        if w.part in _SPARSE:
-            routed += w.flops_per_token // m.moe_layers
-        elif w.part == "mlp":
-            dense += w.flops_per_token // (m.L - m.moe_layers)
-        else:
-            both += w.flops_per_token // m.L
-    attention = [pair_flops(m) * pairs(T, T, causal=causal, window=window) for window in m.windows]
-    if m.linear:  # the last layer of each period has softmax attention
-        state = T * m.state_flops // (m.L - m.softmax_layers)
-        attention = [state] * (m.linear.every - 1) + attention[:1]
-    return [
-        T * (both + (routed if _routed(m, layer) else dense)) + attention[layer % len(attention)]
-        for layer in range(m.L)
-    ]
-
-
-def _flops_of_blocks(m: Transformer, T: int, causal: bool) -> list[int]:
-    """The same for layers of several kinds: each sublayer's products, recurrence and pairs of tokens."""
     flops = [0] * m.L
-    for block in m.blocks:
+    for block in m.sublayers:
+        # products, recurrence and pairs of tokens
         met = sum(
             kind.layers * kind.pair_flops() * pairs(T, T, causal=causal, window=kind.reach) // kind.every
             for kind in block.kinds

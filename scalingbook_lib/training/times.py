@@ -241,7 +241,7 @@ def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
     bytes_per_s = chip.hbm_bytes_per_s * e.memory
     permuted = e.permutation * w.model.moe_layers * s.routed * w.model.D * plan.activations.bytes
     pointwise = s.t * s.of_token(w.pointwise) + _merged(s) + e.operands * _operands(s) + permuted
-    passed_s = pointwise / bytes_per_s + w.model.L * e.layer_s
+    passed_s = pointwise / bytes_per_s + sublayers.full_layers(w.model) * e.layer_s
     read_s = _read(s, w.forward, of_flop, bytes_per_s)
     return Layers(
         math=math,
@@ -294,6 +294,8 @@ def _merged(s: TrainingShape) -> float:
 def _padded(s: TrainingShape, e: TrainingEfficiency) -> float:
     """The time of an attention kernel over that of its FLOPs at the rate of wide heads without windows."""
     w = s.work
+    if not w.model.softmax_layers:  # heads of a recurrence are no heads of attention
+        return 1.0
     narrow = (1 + e.head_ramp / w.model.H) / (1 + e.head_ramp / WIDE_HEAD)
     if not e.attention_block or not w.causal or not any(k.window for k in w.model.layer_kinds):
         return narrow

@@ -93,20 +93,12 @@ def work(model: Transformer, T: int, remat: str, dtype: DType, causal: bool) -> 
         embedding=part.get("embedding", 0) + part.get("positions", 0),
         head=part.get("unembedding", 0),
         # attention and MLP are one pair each, or together in a parallel block; experts are separate
-        pairs=_pairs(model),
+        pairs=float(sublayers.mixers(model) + sublayers.dense_mlps(model)),
         paired_layers=sublayers.paired_layers(model),
         expert_pairs=float(model.moe_layers),
         kv=kv,
         heads=kv + sublayers.queries(model) + sublayers.attended(model),
     )
-
-
-def _pairs(m: Transformer) -> float:
-    """How often tensor parallelism gathers inputs and scatters outputs of sublayers that are no experts."""
-    if m.blocks:
-        return sublayers.mixers(m) + sublayers.dense_mlps(m)
-    shared = bool(m.experts and m.experts.shared_width)
-    return (m.L - m.moe_layers) * (2 if m.norms > 1 else 1) + m.moe_layers * (2 if shared else 1)
 
 
 def _forward(m: Transformer, T: int, causal: bool) -> ByClass:

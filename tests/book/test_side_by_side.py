@@ -3,8 +3,8 @@
 import csv
 
 from scalingbook_lib import models
-from scalingbook_lib.machines import chips
-from web.extension.side_by_side import CHIPS, MODELS, table, write_csv
+from scalingbook_lib.machines import chips, instances
+from web.extension.side_by_side import CHIPS, INSTANCES, MODELS, table, write_csv
 
 
 def test_every_chip_and_model_has_a_row_with_its_values():
@@ -22,6 +22,15 @@ def test_the_csv_holds_base_units_and_a_source(tmp_path):
     rows = {row["name"]: row for row in csv.DictReader(path.open(encoding="utf-8"))}
     assert float(rows["H100"]["hbm_bytes_per_s"]) == chips.H100.hbm_bytes_per_s
     assert all(row["source"] for row in rows.values())
+
+
+def test_every_instance_has_a_row_with_its_network_and_its_source(tmp_path):
+    html = table("instances", "Instances", INSTANCES, instances.every(), "")
+    assert html.count("<tr>") == 1 + len(instances.every())
+    assert "3,200 Gb/s" in html
+    write_csv(tmp_path / "instances.csv", INSTANCES, instances.every())
+    rows = list(csv.DictReader((tmp_path / "instances.csv").open(encoding="utf-8")))
+    assert all("https://" in row["source"] for row in rows)
 
 
 def test_the_key_value_cache_of_a_token_is_the_known_one():

@@ -46,7 +46,7 @@ WRONG = {
     "roofline h100 --chip-file /no.json --matmul 1x2x3": "'/no.json' cannot be read; write the path",
     "roofline h100-96gb --matmul 1x2x3": "H100 has 80 GiB, not 96 GB; write H100 NVL or H100",
     "collective all-gather 1G v5p:4x4x5": "is not offered as 4x4x5; the nearest slices are",
-    "collective all-gather 1G h100:4x4": "'4x4' is not a known unit",
+    "collective all-gather 1G h100:4x4": "'4x4' is not a number of chips, and H100 is not joined in a torus",
     "collective all-gather 1G h100:100": "100 chips do not fill domains of 8: write 96 or 104",
     "collective all-gather 1G v100:8": "which this model does not cover",
     "collective all-gather 1G h100:1024 --over X": "write the mesh too, as in --mesh",

@@ -53,7 +53,7 @@ MORE = {
         f"profile {ROOT / 'data' / 'traces' / 'serial-before.json'} --max-idle 1%",
         "profile logs",
     ),
-    "chips": tuple(f"chips {name}" for name in parameter_types.CHIP.names),
+    "chips": ("chips h200 --instances", *(f"chips {name}" for name in parameter_types.CHIP.names)),
 }
 """Questions whose answers have names that those of the screens lack, for example because there is no plan."""
 OF_ALL = "Every command"

@@ -133,6 +133,50 @@ def test_a_call_that_cannot_be_answered_says_why(name, given, words):
         tools()[name].call(given)
 
 
+GOOD = {
+    "model": {"model": "llama-3-8b"},
+    "roofline": {"chip": "v5e", "matmul": "64x8192x8192"},
+    "collective": {"which": "all-gather", "nbytes": "2GiB", "machine": "v5p:4x4x4"},
+    "plan": {"model": "llama-3-8b", "machine": "h100:8", "batch": 64},
+    "serve": {"model": "llama-3-8b", "machine": "h100:1"},
+    "launch": {"source": COMMAND, "machine": "h100:2"},
+    "inspect": {"hlo": HLO},
+    "chips": {"chip": "h100"},
+    "explain": {"term": "KV cache"},
+}
+BAD = (None, {"a": 1}, [["x"], {}], "", "\0", "--help", "a\nb", -1, "x" * 20_000)
+
+
+def test_the_server_answers_bad_input_of_every_tool_with_a_sentence_and_goes_on():
+    calls = [(name, given | {next(iter(given)): bad}) for name, given in GOOD.items() for bad in BAD]
+    calls += [(name, given | {"file": "x"}) for name, given in GOOD.items()]
+    *answers, last = asyncio.run(_asked([*calls, ("explain", GOOD["explain"])]))[2]
+    for (name, given), answer in zip(calls, answers, strict=True):
+        said = answer.content[0].text
+        assert answer.is_error, (name, given)
+        assert "Traceback" not in said
+        assert "ended with exit code" not in said
+        assert len(said) < 2_000
+        assert "\n" not in said or said.startswith("Usage")
+    assert not last.is_error
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("llama31.py:recipe_config", "starts no launcher that is known here"),  # no file is read
+        ("from megatron.bridge import x\ndef f():\n  return x()\n", "is a Python program, and nothing is"),
+        (
+            "torchrun -m torchtitan.train --job.config_file a.toml",
+            "'a.toml' is not here, and it sets the model",
+        ),
+    ],
+)
+def test_what_a_launch_tool_cannot_see_is_named(source, words):
+    with pytest.raises(ToolError, match=words):
+        tools()["launch"].call({"source": source, "machine": "h100:8"})
+
+
 def test_a_plan_that_is_impossible_is_an_answer():
     told = json.loads(tools()["plan"].call({"model": "llama-3-70b", "machine": "h100:1", "batch": 8}))
     assert told["plans"] == [] if "plans" in told else told["search"]

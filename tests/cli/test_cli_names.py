@@ -55,6 +55,33 @@ def test_a_figure_replaces_that_of_the_chip(ask):
     assert ask("roofline h100 --matmul 64x64x64 --json").values["bytes_per_s"] == 3.35e12
 
 
+def test_a_figure_of_the_network_or_of_the_domain_changes_the_cluster(ask):
+    """Both are the chip's numbers, from which the cluster takes its NICs and its domains."""
+    nic = ask("collective all-gather 1G h100:32 --json --figure dcn_bytes_per_s=100GB/s").values
+    assert [one["bytes_per_s"] for one in nic["networks"]] == [450e9, 100e9]
+    domain = ask("collective all-gather 1G h100:32 --json --figure domain_chips=16").values
+    assert [one["size"] for one in domain["networks"]] == [16, 2]
+
+
+def test_an_instance_is_a_machine_with_its_own_network(ask):
+    told = ask("collective all-gather 1G a3-highgpu-8g:4 --json").values
+    assert (told["machine"], told["chips"]) == ("32 H100", 32)
+    assert [one["bytes_per_s"] for one in told["networks"]] == [450e9, 12.5e9]
+    assert "an instance has 800 Gb/s of network, 12.5 GB/s per chip" in told["machine_note"]
+    slow = ask("plan llama-3-8b a3-highgpu-8g:4 --batch 256 --json").values
+    fast = ask("plan llama-3-8b p5.48xlarge:4 --batch 256 --json").values
+    assert slow["step_time_s"] > fast["step_time_s"]
+    assert fast["step_time_s"] == ask("plan llama-3-8b h100:32 --batch 256 --json").values["step_time_s"]
+
+
+def test_instances_are_listed_and_are_not_chips(ask):
+    listed = ask("chips h200 --instances --json").values["instances"]
+    assert {"p5en.48xlarge", "a3-ultragpu-8g", "BM.GPU.H200.8"} <= {one["name"] for one in listed}
+    assert {one["chip"] for one in listed} == {"H200"}
+    assert "is an instance with 8 H100, and a chip is needed here; write h100" in ask("chips p5.48xlarge").err
+    assert "no instance in the catalog has Rubin" in ask("chips rubin --instances").err
+
+
 def test_one_chip_needs_no_links_and_one_without_bf16_computes_in_fp16(ask):
     told = ask("plan gpt-2-xl v100:1 --batch 8 --sequence 1024 --as-written --json")
     assert told.code == 0

@@ -39,6 +39,7 @@ SCREENS = {
     "help_mcp": "mcp --help",
     "help_completion": "completion --help",
     "chips": "chips",
+    "chips_instances": "chips h200 --instances",
     "explain": "explain kv cache",
     "model": "model mixtral-8x7b --sequence 4096 --tokens 1T",
     "roofline": "roofline v5e --matmul 64x8192x8192 --explain",

@@ -183,6 +183,28 @@ def test_what_is_not_read_is_said_of_its_field(field):
     assert errors[0]["error"]
 
 
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+def test_an_error_speaks_of_fields_and_not_of_options(field):
+    for value in ("", "?", "abc", "0", "-1", "x100:8", "v5p", "15 parsecs"):
+        for error in said("lines", ({field.name: value}, ""))["errors"]:
+            assert error["field"] == field.name
+            for typed in ("--", "`", "name:", "option", "mine.json"):
+                assert typed not in error["error"]
+
+
+@pytest.mark.parametrize("field", [field for field in FIELDS if not field.optional], ids=lambda f: f.name)
+def test_an_empty_field_is_named_by_its_label(field):
+    (error,) = said("lines", ({field.name: " "}, ""))["errors"]
+    assert error["field"] == field.name
+    assert error["error"].startswith(f"{field.label} is empty; write a value such as ")
+
+
+def test_a_panel_names_the_field_of_the_dtype_that_a_chip_does_not_compute_in():
+    told = said("panel", ({"compute": "int4"}, ""), panel="serve")["error"]
+    assert told.startswith("H100 has no int4 matrix unit; write one of bf16, ")
+    assert told.endswith(" as Compute dtype, and the stored types as Weight dtype and KV-cache dtype")
+
+
 def test_two_set_ups_name_what_was_set_and_what_came_of_it():
     told = said("differences", (SMALL, ""), (SMALL | {"machine": "v5e:4x8"}, ""))
     assert told["inputs"] == ["Training machine: v5e:4x8 instead of v5e:4x4"]

@@ -31,6 +31,17 @@ def test_a_sentence_below_a_table_wraps_and_the_table_scrolls():
     assert outputs.parts(alone) == [alone]
 
 
+def test_powers_of_ten_are_typeset_in_sentences_and_cells():
+    line = "6.35e+24 FLOPs, off by 3e-06 (0x1e5, v1e3)"
+    said = "".join(
+        f"^{node.astext()}" if node.tagname == "superscript" else node.astext()
+        for node in outputs.powers(line)
+    )
+    assert said == f"6.35{NBSP}×{NBSP}10^24 FLOPs, off by 3{NBSP}×{NBSP}10^−6 (0x1e5, v1e3)"
+    html = "<td>5.9e+17</td><td>float 1e3 of x</td>"
+    assert outputs.powers_of_cells(html) == f"<td>5.9{NBSP}×{NBSP}10<sup>17</sup></td><td>float 1e3 of x</td>"
+
+
 @pytest.mark.parametrize(
     ("html", "joined"),
     [

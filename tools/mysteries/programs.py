@@ -1,4 +1,4 @@
-"""The compiled programs among the mysteries, each with one fault that `scalingbook inspect` finds.
+"""The compiled programs among the mysteries, each with or without one fault that `inspect` finds.
 
 Two are compiled ahead of time for TPU slices, and two for simulated CPU devices. Nothing is run.
 """
@@ -19,7 +19,7 @@ type Tree = dict[str, Any]
 DEVICES = 64  # simulated devices that the programs need
 
 
-def tight_memory() -> str:
+def tight_memory(*, fault: bool = True) -> str:
     """A step of Adam under FSDP, whose second moments of two matrices are replicated over all devices."""
     L, D, F, batch, T = 16, 4096, 16384, 32, 2048
     names = {"query": (L, D, D), "output": (L, D, D), "up": (L, D, F), "down": (L, F, D)}
@@ -45,14 +45,14 @@ def tight_memory() -> str:
             return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*spec)))
 
         sharded = {name: array(shape, jnp.float32, None, "fsdp") for name, shape in names.items()}
-        replicated = {name: array(names[name], jnp.float32) for name in ("up", "down")}
+        replicated = {name: array(names[name], jnp.float32) for name in ("up", "down") if fault}
         state = {"params": sharded, "mu": sharded, "nu": sharded | replicated}
         return state, array((batch, T, D), jnp.bfloat16, "fsdp")
 
     return _text(jax.jit(step, donate_argnums=0), arguments, slice_name="v5e:4x4", mesh={"fsdp": 16})
 
 
-def eight_nodes() -> str:
+def eight_nodes(*, fault: bool = True) -> str:
     """Tensor and data parallelism on eight nodes of eight GPUs; the model axis is the outer one."""
     L, D, F, batch, T = 8, 4096, 16384, 64, 1024
     shapes = {"up": (L, D, F), "down": (L, F, D)}
@@ -78,13 +78,13 @@ def eight_nodes() -> str:
         }
         return weights, array((batch, T, D), "data")
 
-    sizes = {"model": 8, "data": 8}
+    sizes = {"model": 8, "data": 8} if fault else {"data": 8, "model": 8}
     return _text(jax.jit(step, donate_argnums=0), arguments, machine="h100:64", mesh=sizes)
 
 
-def one_layer() -> str:
+def one_layer(*, fault: bool = True) -> str:
     """An attention block whose 32 heads of 80 fill neither tiles nor matrix units."""
-    B, T, D, N, H = 16, 384, 2560, 32, 80
+    B, T, D, N, H = (16, 384, 2560, 32, 80) if fault else (16, 384, 2560, 20, 128)
 
     def loss(w: Tree, x: jax.Array) -> jax.Array:
         q, k, v = (jnp.einsum("btd,dnh->btnh", x, w[name]) for name in ("query", "key", "value"))
@@ -107,7 +107,7 @@ def one_layer() -> str:
     return _text(jax.jit(step, donate_argnums=0), arguments, slice_name="v5e:1x1")
 
 
-def twelve_layers() -> str:
+def twelve_layers(*, fault: bool = True) -> str:
     """A training step whose layers call Python on the host, in loops over microbatches and layers."""
     L, D, F, microbatches, batch, T = 12, 1024, 4096, 4, 8, 128
 
@@ -116,7 +116,7 @@ def twelve_layers() -> str:
         return x
 
     def layer(x: jax.Array, w: Tree) -> tuple[jax.Array, None]:
-        return watched(x + jax.nn.gelu(x @ w["up"]) @ w["down"]), None
+        return (watched if fault else jnp.asarray)(x + jax.nn.gelu(x @ w["up"]) @ w["down"]), None
 
     def loss(weights: Tree, x: jax.Array) -> jax.Array:
         y, _ = jax.lax.scan(jax.checkpoint(layer), x, weights)
@@ -148,7 +148,7 @@ def _text(step: Callable[..., Any], arguments: Any, machine: str = "", **how: An
     return source.with_notes(replace(found, machine=machine or found.machine))
 
 
-PROGRAMS = {
+PROGRAMS: dict[str, Callable[..., str]] = {
     "tight-memory": tight_memory,
     "eight-nodes": eight_nodes,
     "one-layer": one_layer,

@@ -1,4 +1,4 @@
-"""The logs, tables, profile and script among the mysteries, each with one fault.
+"""The logs, tables, profile and script among the mysteries, each with one fault, or without it.
 
 The losses come from a real training run, the log from real compilations, the routing from a real router, and
 the profile repeats runs that were recorded on a CPU device. Times of machines that we don't have come from
@@ -8,7 +8,7 @@ the formulas of the library, with a little seeded noise. Nothing here depends on
 import io
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,9 +27,10 @@ from scalingbook_lib.units import BF16
 DATA, MODEL, SEQUENCES, T = 8, 2, 4, 256
 NODES, GPUS, SLOW, SLOW_RATE = 4, 8, 19, 0.4
 LAYERS, EXPERTS, HOT_LAYER, HOT = 8, 64, 5, 23
+LONGEST = 1024  # tokens of a paragraph in the log of compilations
 
 
-def loss_by_rank(steps: int = 30) -> str:
+def loss_by_rank(steps: int = 30, *, fault: bool = True) -> str:
     """Losses and gradient norms of a byte model, trained with the same seed on all data-parallel ranks.
 
     The two ranks of a tensor-parallel pair read the same batch, as they have to.
@@ -37,8 +38,10 @@ def loss_by_rank(steps: int = 30) -> str:
     lines = ["step,rank,tokens,loss,local_grad_norm,grad_norm"]
     weights = np.zeros((text.BYTES, text.BYTES))
     for step in range(steps):
-        # the fault: the seed leaves out the rank
-        batches = [_batch(np.random.default_rng(1000 + step)) for _ in range(DATA)]
+        seeds = [
+            1000 + step if fault else (1000 + step, rank) for rank in range(DATA)
+        ]  # it leaves out the rank
+        batches = [_batch(np.random.default_rng(seed)) for seed in seeds]
         found = [_bigram(weights, batch) for batch in batches]
         mean = sum(gradient for _, gradient in found) / DATA
         for rank in range(DATA * MODEL):
@@ -69,9 +72,13 @@ def _bigram(weights: np.ndarray, batch: np.ndarray) -> tuple[float, np.ndarray]:
     return float(loss), gradient
 
 
-def idle_chip(repeats: int = 5, every: int = 6, opening_s: float = 0.054) -> Trace:
-    """The recorded runs of `input-before`, repeated; every sixth batch opens a new file."""
-    recorded = profiles.load("input-before")
+def idle_chip(repeats: int = 5, every: int = 6, opening_s: float = 0.054, *, fault: bool = True) -> Trace:
+    """The recorded runs of `input-before`, repeated; every sixth batch opens a new file.
+
+    Without the fault, a thread reads the batches ahead, as in `input-after`.
+    """
+    recorded = profiles.load("input-before" if fault else "input-after")
+    opening_s = opening_s if fault else 0.0
     waits = [m for m in recorded.host if m.name == lessons.WAITING]
     steps = [m for m in recorded.host if m.name == "step"]
     events, host, now_s = list[Event](), list[HostEvent](), 0.0
@@ -97,8 +104,10 @@ def idle_chip(repeats: int = 5, every: int = 6, opening_s: float = 0.054) -> Tra
     )
 
 
-def compiler_log(steps: int = 48) -> str:
+def compiler_log(steps: int = 48, *, fault: bool = True) -> str:
     """What JAX logs of a loop whose batches are as long as their longest paragraph, in multiples of 32.
+
+    Without the fault, all batches are padded to the longest paragraph that the loop allows.
 
     The messages are JAX's own. Their times are not: they depend on the length alone.
     """
@@ -109,7 +118,7 @@ def compiler_log(steps: int = 48) -> str:
     logger.propagate = False
     jax.config.update("jax_log_compiles", True)
     try:
-        lines = [*_logged_steps(stream, steps)]
+        lines = [*_logged_steps(stream, steps, multiple=32 if fault else LONGEST)]
     finally:
         jax.config.update("jax_log_compiles", False)
         logger.removeHandler(handler)
@@ -118,7 +127,7 @@ def compiler_log(steps: int = 48) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _logged_steps(stream: io.StringIO, steps: int) -> Iterator[str]:
+def _logged_steps(stream: io.StringIO, steps: int, multiple: int) -> Iterator[str]:
     paragraphs = [len(part) for part in text.BOOK.read_text().split("\n\n") if part.strip()]
     table = jnp.zeros((256, 64))
 
@@ -137,7 +146,7 @@ def _logged_steps(stream: io.StringIO, steps: int) -> Iterator[str]:
 
     for n in range(steps):
         longest = max(paragraphs[8 * n : 8 * n + 8])
-        length = min(32 * -(-longest // 32), 1024)
+        length = min(multiple * -(-longest // multiple), LONGEST)
         stream.seek(0)
         stream.truncate()
         table = step(table, jnp.ones((8, length), jnp.int32))
@@ -158,7 +167,7 @@ def _own_messages(logged: str, length: int) -> Iterator[str]:
             yield f"{found[0]} in {seconds[found[1]]:.3f} sec"
 
 
-def ranks(steps: int = 20) -> str:
+def ranks(steps: int = 20, *, fault: bool = True) -> str:
     """Step times of 32 H100s on four nodes, one of whose NICs sends at two fifths of its rate.
 
     Each GPU reduces its part of the gradients in a ring with the same GPU of the other nodes, so a slow NIC
@@ -175,7 +184,7 @@ def ranks(steps: int = 20) -> str:
         if step == 11:
             compute_ms[4] += 180  # a pause of one process, which its NIC did not cause
         busy_ms = 1e3 * ring_s * (1 + abs(random.normal(0, 0.01, NODES * GPUS)))
-        busy_ms[SLOW] /= SLOW_RATE
+        busy_ms[SLOW] /= SLOW_RATE if fault else 1
         for rank in range(NODES * GPUS):
             ring_ms = max(busy_ms[rank % GPUS :: GPUS])
             sent_MB = 2 * (NODES - 1) / NODES * part_bytes / 1e6
@@ -184,7 +193,7 @@ def ranks(steps: int = 20) -> str:
     return "\n".join(lines) + "\n"
 
 
-def experts(tokens: int = 32768, k: int = 2) -> str:
+def experts(tokens: int = 32768, k: int = 2, *, fault: bool = True) -> str:
     """The tokens that each expert of eight layers receives from a router with one bias that is too large."""
     random = np.random.default_rng(11)
     lines = ["layer," + ",".join(f"expert_{e}" for e in range(EXPERTS))]
@@ -193,7 +202,7 @@ def experts(tokens: int = 32768, k: int = 2) -> str:
         router = random.standard_normal((32, EXPERTS)).astype(np.float32)
         router /= np.linalg.norm(router, axis=0)
         bias = np.zeros(EXPERTS, np.float32)
-        if layer == HOT_LAYER:
+        if layer == HOT_LAYER and fault:
             bias[HOT] = 2.2
         chosen = np.argpartition(-(x @ router + bias), k, axis=1)[:, :k]
         counts = np.bincount(chosen.ravel(), minlength=EXPERTS)
@@ -201,9 +210,10 @@ def experts(tokens: int = 32768, k: int = 2) -> str:
     return "\n".join(lines) + "\n"
 
 
-def long_context() -> str:
+def long_context(*, fault: bool = True) -> str:
     """A script that starts MaxText with context parallelism whose causal blocks are not balanced."""
-    return """#!/bin/bash
+    balanced = str(not fault).lower()
+    return f"""#!/bin/bash
 # Continued pretraining at 128k tokens on 64 chips
 python3 -m MaxText.train MaxText/configs/base.yml \\
   model_name=llama3.1-8b \\
@@ -212,7 +222,7 @@ python3 -m MaxText.train MaxText/configs/base.yml \\
   ici_fsdp_parallelism=8 \\
   ici_context_parallelism=8 \\
   context_parallel_strategy=ring \\
-  context_parallel_load_balance=false \\
+  context_parallel_load_balance={balanced} \\
   remat_policy=minimal \\
   dtype=bfloat16 \\
   steps=12000
@@ -225,9 +235,9 @@ def stored(trace: Trace) -> str:
         return profiles.save(trace, Path(folder) / "trace.json").read_text()
 
 
-RECORDS = {
+RECORDS: dict[str, Callable[..., str]] = {
     "loss-by-rank.csv": loss_by_rank,
-    "idle-chip.json": lambda: stored(idle_chip()),
+    "idle-chip.json": lambda *, fault=True: stored(idle_chip(fault=fault)),
     "compile-log.txt": compiler_log,
     "ranks.csv": ranks,
     "experts.csv": experts,

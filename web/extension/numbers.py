@@ -2,8 +2,9 @@
 
 Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers change with the text;
 anchors are made from names and stay. An exercise has the number of its worked solution on every page.
-References use anchors, on another page after its name: {ref}`fig-tpus-cycle` reads "Figure 3.1", and {eq}`the
-time of both <rooflines#eq-t>` reads "the time of both (2.4)".
+References use anchors, on another page after its name: {ref}`fig-tpus-cycle` reads "Figure 3.1", and
+{eq}`the time of both <rooflines#eq-t>` reads "the time of both (2.4)". On pages without a number, such as the
+glossary, tables have titles only.
 """
 
 import re
@@ -162,6 +163,8 @@ def write(app: Sphinx, doctree: nodes.document) -> None:
     _of(app.env)[page] = {}
     _follow(app, doctree)
     if page not in known:
+        for table in list(doctree.findall(nodes.table)):
+            _entitle(table, page)
         return
     app.env.note_dependency(str(Path(app.srcdir) / "_toc.yml"))
     count = Count(known[page], page.removeprefix("chapters/"))
@@ -190,6 +193,26 @@ def _table(table: nodes.table, count: Count, section: str) -> None:
     anchor = count.anchor(f"table-{section}")
     table["ids"].append(anchor)
     table.insert(0, nodes.raw("", count.caption(anchor, escape(_title(table))), format="html"))
+
+
+def _entitle(table: nodes.table, page: str) -> None:
+    """Give a table its title, without a number."""
+    if title := _title(table):
+        caption = f"<caption>{escape(title)}</caption>"
+    elif title := _heading_above(table):  # a reader sees it there; a screen reader needs it at the table
+        caption = f'<caption class="spoken">{escape(title)}</caption>'
+    else:
+        if not page.startswith("api/"):  # whose tables autodoc writes
+            LOG.warning("a table has no title: write `Table: ...` above it", location=table, type="numbers")
+        return
+    table.insert(0, nodes.raw("", caption, format="html"))
+
+
+def _heading_above(table: nodes.table) -> str:
+    """Return the heading of a section, or the title of a fold, that stands directly above a table."""
+    at = table.parent.index(table)
+    above = table.parent[at - 1] if at else None
+    return above.astext() if isinstance(above, nodes.title) else ""
 
 
 def _title(table: nodes.table) -> str:

@@ -1,7 +1,7 @@
-"""The tables of all chips and of all models, as HTML and as CSV.
+"""The tables of all chips, instances and models, as HTML and as CSV.
 
-`{chips-table}` and `{models-table}` write a table from the library's catalog; the page's script makes it
-sortable and filterable (`page/site/side-by-side.mjs`). The CSV files use base units.
+`{chips-table}`, `{instances-table}` and `{models-table}` write a table from the library's catalog; the page's
+script makes it sortable and filterable (`page/site/side-by-side.mjs`). The CSV files use base units.
 """
 
 import csv
@@ -16,7 +16,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from scalingbook_lib import models, rules
-from scalingbook_lib.machines import Chip, chips
+from scalingbook_lib.machines import Chip, chips, instances
+from scalingbook_lib.machines.instances import Instance
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.units import BF16, FP16, binary, si
@@ -71,6 +72,25 @@ CHIPS: tuple[Column[Chip], ...] = (
     Column("Price per chip-hour", "usd_per_hour", lambda c: c.usd_per_hour, lambda v: f"${v:,.2f}"),
     Column("Read on", "as_of", _as_of),
 )
+
+
+def _share(instance: Instance) -> float | None:
+    return instance.network_bytes_per_s and instance.network_bytes_per_s / instance.chips
+
+
+INSTANCES: tuple[Column[Instance], ...] = (
+    Column("Instance", "name", lambda i: i.name),
+    Column("Cloud", "cloud", lambda i: i.cloud),
+    Column("Chip", "chip", lambda i: i.chip),
+    Column("Chips", "chips", lambda i: i.chips),
+    Column("Scale-up domain (chips)", "domain_chips", lambda i: None if i.torus else i.domain),
+    Column(
+        "Network, one way", "network_bytes_per_s", lambda i: i.network_bytes_per_s,
+        lambda v: f"{v * 8 / 1e9:,.5g} Gb/s",
+    ),
+    Column("Network per chip", "network_bytes_per_s_per_chip", _share, lambda v: si(v, "B/s")),
+    Column("Read on", "as_of", lambda i: i.source.as_of),
+)  # fmt: skip
 
 
 def _billions(value: float) -> str:
@@ -164,6 +184,8 @@ def write_csv[T](path: Path, columns: tuple[Column[T], ...], rows: tuple[T, ...]
 def _source(row: object) -> str:
     if isinstance(row, Chip):
         return " | ".join(dict.fromkeys(str(row.sources[name]) for name in row.figures()))
+    if isinstance(row, Instance):
+        return f"{row.source} | {row.source.url}"
     return row.source if isinstance(row, Transformer) else ""
 
 
@@ -191,6 +213,16 @@ class ChipsTable(SphinxDirective):
         return [nodes.raw("", html, format="html")]
 
 
+class InstancesTable(SphinxDirective):
+    """The directive that lists all instances of clouds that the catalog has."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return one table, rebuilt when the library changes."""
+        shows_the_library(self.env)
+        title = "The chips and the network of one instance"
+        return [nodes.raw("", table("instances", title, INSTANCES, instances.every(), ""), format="html")]
+
+
 class ModelsTable(SphinxDirective):
     """The directive that lists all models of the catalog."""
 
@@ -208,12 +240,14 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     folder = Path(app.outdir) / FOLDER
     folder.mkdir(exist_ok=True)
     write_csv(folder / "chips.csv", CHIPS, tuple(chips.ALL.values()))
+    write_csv(folder / "instances.csv", INSTANCES, instances.every())
     write_csv(folder / "models.csv", MODELS, models.CATALOG)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives."""
     app.add_directive("chips-table", ChipsTable)
+    app.add_directive("instances-table", InstancesTable)
     app.add_directive("models-table", ModelsTable)
     app.connect("build-finished", finish)
     return {}

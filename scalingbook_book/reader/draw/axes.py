@@ -146,8 +146,17 @@ def _ticks(
 
 
 def named(axis: Scale, unit: str) -> str:
-    """Return the axis label with its unit."""
-    return f"{axis.label} ({unit})" if unit else axis.label
+    """Return the axis label with its unit, and with the word `log` if the axis is logarithmic.
+
+    >>> named(Scale("batch", "tokens", "log"), "tokens")
+    'batch (tokens, log)'
+    """
+    notes = [unit] if unit else []
+    if axis.scale != "linear":
+        notes.append("log")
+    if notes and axis.label.endswith(")"):
+        return f"{axis.label[:-1]}, {', '.join(notes)})"
+    return f"{axis.label} ({', '.join(notes)})" if notes else axis.label
 
 
 def uprights(

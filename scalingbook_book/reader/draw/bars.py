@@ -1,4 +1,7 @@
-"""Draw horizontal bars and timelines: one row per label, with each value at the end of its bar."""
+"""Draw horizontal bars and timelines: one row per label, with each value at the end of its bar.
+
+Stacked bars that all reach 100% carry the percentage of each part instead, where it fits.
+"""
 
 from scalingbook_book.reader.draw import axes, svg
 from scalingbook_book.reader.draw.palette import ink
@@ -17,8 +20,8 @@ def bars(panel: Bars, width: float) -> str:
     left = min(max(map(svg.measure, panel.labels)) + 10, 0.42 * width) if wide else 0.0
     row = (THICK if _rows(panel) == 1 else THIN * _rows(panel)) + BETWEEN + (0 if wide else 18)
     bottom = top + row * len(panel.labels) + 4
-    values = [scales.written(v, panel.value.unit) for v in panel.lengths()]
-    right = width - max(map(svg.measure, values)) - 8
+    values = ["" if _shares(panel) else scales.written(v, panel.value.unit) for v in panel.lengths()]
+    right = width - max(max(map(svg.measure, values)), 16) - 8
     low, high = panel.range()
     place = scales.project(panel.value.scale, low, high, left, right)
     most = max(int((right - left) / 60), 2)
@@ -26,15 +29,29 @@ def bars(panel: Bars, width: float) -> str:
         axes.across(panel.value, (low, high), place, box=(left, top, right, bottom), width=width, most=most)
     ]
     written: list[str] = []
+    inside: list[str] = []
     for i, label in enumerate(panel.labels):
         y = top + i * row + BETWEEN / 2
         body.append(_label(label, left, y, row, wide))
         bars_, texts = _row(panel, i, place, (left, right), y + (0 if wide else 18))
         body += bars_
-        written += texts
+        (inside if _shares(panel) else written).extend(texts)
     body.append(axes.uprights(panel.refs, (low, high), place, (top, bottom), width))
+    body.append(svg.group(_INSIDE, inside))
     body.append(svg.group(svg.HALO, written))  # over the reference lines, which its halo interrupts
     return svg.picture(width, bottom + axes.FOOT, panel.title or panel.value.label, head + keys + body)
+
+
+_INSIDE = 'fill="var(--ex-bg,#fff)" font-weight="500" text-anchor="middle"'  # legible on every color of a bar
+
+
+def _shares(panel: Bars) -> bool:
+    """Return whether every bar is a whole, of which the parts are percentages."""
+    return (
+        panel.stacked
+        and panel.value.unit == "%"
+        and all(abs(length - 100) < 0.5 for length in panel.lengths())
+    )
 
 
 def _rows(panel: Bars) -> int:
@@ -84,8 +101,10 @@ def _row(
         if not panel.stacked:
             texts.append(svg.text(end + 6, y + thick / 2 + 4, scales.written(value, panel.value.unit)))
             y += thick if len(panel.series) > 1 else 0
+        if _shares(panel) and length > svg.measure(share := f"{value:.0f}%") + 6:
+            texts.append(svg.text(start + length / 2, y + thick / 2 + 4.5, share))
         start = end if panel.stacked else ends[0]
-    if panel.stacked:
+    if panel.stacked and not _shares(panel):
         texts.append(svg.text(start + 6, y + thick / 2 + 4.5, scales.written(total, panel.value.unit)))
     return parts, texts
 

@@ -130,8 +130,10 @@ def _region_keys(panel: Chart) -> list[tuple[str, str]]:
 def _labels(frame: Frame, marks: Sequence[tuple], lines: Sequence[list[Line]]) -> str:
     """Return every label beside its mark; labels that fit nowhere go into a row above the plot."""
     left, top, right, bottom = frame.box
+    # a label above a plot of regions is clear of their colors; elsewhere it is clear of the name of the axis
+    over = 13 if any(isinstance(mark, Regions) for mark, _ in marks) else 11
     placer = Placer(
-        (left + 1, top - 11, right + RIGHT, bottom - 2), [part for parts in lines for part in parts]
+        (left + 1, top - over, right + RIGHT, bottom - 2), [part for parts in lines for part in parts]
     )
     for mark, _ in marks:
         if isinstance(mark, Points):

@@ -10,12 +10,14 @@ GAP, LARGEST, SMALLEST_TYPE = 3.0, 92.0, 9.0
 LINE = 15.0
 HIGHEST, LEAST_PART = 500.0, 24.0  # height of all rows of cells with parts; minimum height of one part
 TALL = 12  # number of rows above which rows are low
+FEW, LABELS, LABELS_OF_FEW = 3, 0.33, 0.46  # columns, and the share of the width that row labels may take
 
 
 def grid(panel: Grid, width: float) -> str:
     """Return the grid as one SVG drawing."""
     head, top = svg.title(panel.title, width)
-    left = min(max(map(svg.measure, panel.rows)) + 10, 0.3 * width) if any(panel.rows) else 0.0
+    share = LABELS_OF_FEW if len(panel.cells[0]) <= FEW else LABELS
+    left = min(max(map(svg.measure, panel.rows)) + 10, share * width) if any(panel.rows) else 0.0
     lines = max((c.count("\n") + 1 for c in panel.columns), default=0) if any(panel.columns) else 0
     top += 20 + LINE * (lines - 1) if lines else 0
     wide, high, size = _cell_size(panel, width - left)
@@ -68,7 +70,8 @@ def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
         side = min(wide, LARGEST, max(HIGHEST / len(panel.cells) - below, LEAST_PART))
         return wide, side + below, round(size, 1)
     air, high = (4, 20.0) if len(panel.cells) > TALL else (12, 34.0)
-    return wide, max(written + air, min(wide, high)), round(size, 1)
+    label = LINE if panel.rows and all(panel.rows) else 0.0
+    return wide, max(written + air, min(wide, high), label), round(size, 1)
 
 
 def _head(label: str, x: float, y: float, wide: float) -> list[str]:

@@ -95,11 +95,12 @@ def _whole_powers(low: float, high: float, most: int, steps: Sequence[int]) -> l
 
 
 def _between_decades(low: float, high: float, most: int) -> list[float]:
-    """Return ticks for less than three decades: 1, 2 and 5 of each, or 1 and 3; round steps within one
-    decade.
+    """Return ticks for less than three decades: 1, 2 and 5 of each, or 1 and 3; finer or round steps within
+    one decade.
     """
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for marks in ((1, 2, 5), (1, 3), (1,)):
+    finer = ((1, 1.5, 2, 3, 5, 7),) if high < 10 * low else ()
+    for marks in (*finer, (1, 2, 5), (1, 3), (1,)):
         found = [
             m * 10.0**e
             for e in exponents

@@ -72,13 +72,9 @@ def pointwise(m: Transformer) -> tuple[float, float]:
     A norm reads and writes; a residual addition reads two and writes one; queries and keys are rotated, MLPs
     have their activation function.
     """
-    if m.blocks:
-        turned = sublayers.queries(m) + sublayers.keys(m)
-        wide = m.D * (2 * sublayers.layer_norms(m) + 3 * sublayers.inputs(m))
-        return wide, 2 * turned + hidden(m)
-    sums = 2 if m.norms > 1 else 1  # of the residual stream; a parallel block has one
-    rotated = 2 * m.softmax_layers * (m.N + m.K) * m.H  # read and written
-    return m.L * m.D * (2 * m.norms + 3 * sums), rotated + hidden(m)  # of D elements each
+    rotated = 2 * (sublayers.queries(m) + sublayers.keys(m))  # read and written
+    wide = m.D * (2 * sublayers.layer_norms(m) + 3 * sublayers.inputs(m))
+    return wide, rotated + hidden(m)
 
 
 def hidden(m: Transformer) -> float:

@@ -92,13 +92,11 @@ def _saved(m: Transformer, T: int, dtype: DType, policy: Policy, flash: bool) ->
 
 def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
     """Bytes per token of all arrays that the derivative of some operation needs, each once."""
-    a, L, mlp = dtype.bytes, m.L, [w for w in products(m) if w.part in _MLP]
+    a, mlp = dtype.bytes, [w for w in products(m) if w.part in _MLP]
     heads = sublayers.query_heads(m)
     norms = sublayers.layer_norms(m)
     ranks = [w for w in m.weights() if w.name in ("q rank norm", "kv rank norm")]
-    latents, latent = sum(w.copies * w.size for w in ranks), L * 2 * bool(m.latent)
-    if m.blocks:
-        latent = sum(w.copies for w in ranks)
+    latents, latent = sum(w.copies * w.size for w in ranks), sum(w.copies for w in ranks)
     # the widths of the MLPs that a token meets
     hidden = sum(w.active_copies * _outputs(m, w) for w in mlp if w.name.endswith("up"))
     return {
@@ -132,12 +130,12 @@ def _outputs_saved(made_by: list[Weight], m: Transformer, a: float) -> Stored:
 def _recomputed_flops(forward: Flops, policy: Policy, flash: bool) -> float:
     """The matmul FLOPs that the backward pass does a second time."""
     m = forward.model
-    extra = forward[SCORES] if flash else 0  # inside the kernel, whatever the policy
+    extra = forward.get(SCORES) if flash else 0  # inside the kernel, whatever the policy
     if policy == "full":
         unused = sum(w.flops_per_token for w in products(m) if w.name != "o" and _is_last(m, w))
         return extra + forward.total - forward["unembedding"] - forward.tokens * unused
     if policy == "dots_no_batch" or (policy == "dots" and flash):
-        extra += forward[SCORES] + forward[VALUES] + forward.get(INDEX)
+        extra += forward.get(SCORES) + forward.get(VALUES) + forward.get(INDEX)
     return extra
 
 

@@ -6,11 +6,19 @@ often the residual stream enters a sublayer. Chapter: Training.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from scalingbook_lib.models import Block, LayerKind, Transformer, Weight
 
 _MLPS = "mlp", "experts", "shared experts"
-_BACK = ("o", "linear o", "delta o", "mamba out", "conv out")  # their outputs join the residual stream
+_BACK = (
+    "o",
+    "linear o",
+    "delta o",
+    "mamba out",
+    "conv out",
+    "lru out",
+)  # their outputs join the residual stream
 
 
 def leads_back(w: Weight) -> bool:
@@ -20,10 +28,7 @@ def leads_back(w: Weight) -> bool:
 
 def attentions(m: Transformer) -> Iterator[tuple[int, LayerKind]]:
     """The softmax attention of all layers: how many layers have it, and the widths of its heads."""
-    if not m.blocks:
-        yield from ((kind.layers, kind) for kind in m.layer_kinds)
-        return
-    for block in m.blocks:
+    for block in m.sublayers:
         if block.kinds:  # a sublayer that caches entries of two kinds has one set of queries
             yield block.layers * block.kinds[0].layers, block.kinds[0]
 
@@ -78,58 +83,82 @@ def recurrent(m: Transformer) -> int:
 
 def layer_norms(m: Transformer) -> int:
     """The norms as wide as the residual stream in all layers."""
-    if not m.blocks:
-        return m.norms * m.L
     return sum(w.copies for w in m.weights() if w.name == "layer norms")
 
 
 def mixers(m: Transformer) -> int:
     """The token mixers of all layers that read the residual stream one after the other."""
-    return sum(_by_layer(m, _mixes).values()) if m.blocks else m.L
+    return sum(_by_layer(m, _mixes).values())
 
 
 def dense_mlps(m: Transformer) -> int:
     """The MLPs that all tokens meet, shared experts among them, that read the residual stream in turn."""
-    if m.blocks:
-        return sum(_by_layer(m, _feeds).values())
-    shared = m.moe_layers if m.experts and m.experts.shared_width else 0
-    return m.L - m.moe_layers + shared
+    return sum(_by_layer(m, _feeds).values())
 
 
 def inputs(m: Transformer) -> int:
     """How often a sublayer of the layers reads the residual stream; parallel sublayers count once."""
-    if not m.blocks:
-        return m.L * (2 if m.norms > 1 else 1)  # in a parallel block attention and MLP read it together
-    fed = _by_layer(m, _feeds_any)
-    return mixers(m) + sum(fed.values())
+    return mixers(m) + sum(_by_layer(m, _feeds_any).values())
 
 
 def paired_layers(m: Transformer) -> int:
     """The layers whose token mixer is followed by an MLP."""
-    if not m.blocks:
-        return m.L * (m.norms > 1)
-    fed = _by_layer(m, _feeds_any)
-    return len(_by_layer(m, _mixes).keys() & fed.keys())
+    return len(_by_layer(m, _mixes).keys() & _by_layer(m, _feeds_any).keys())
+
+
+def mixer_sums(m: Transformer) -> int:
+    """The outputs of token mixers that are added on their own, without that of a parallel MLP."""
+    return mixers(m) - len(_by_layer(m, _parallel))
+
+
+def mlp_sums(m: Transformer) -> int:
+    """The outputs of dense MLPs in layers without experts beside them."""
+    routed = _by_layer(m, _routes)
+    return sum(n for layer, n in _by_layer(m, _is_mlp).items() if layer not in routed)
+
+
+def layers_with_mlp(m: Transformer) -> int:
+    """The layers that have an MLP or experts."""
+    return len(_by_layer(m, _is_mlp) | _by_layer(m, _routes))
+
+
+def full_layers(m: Transformer) -> float:
+    """The layers of a token mixer and an MLP that have as many sublayers; a lone sublayer is half a layer."""
+    return (mixers(m) + sum((_by_layer(m, _is_mlp) | _by_layer(m, _routes)).values())) / 2
 
 
 def _mixes(block: Block) -> bool:
     return bool(block.kinds or block.state or block.convolution) or block.name == "attention to pictures"
 
 
-def _feeds(block: Block) -> bool:
+def _is_mlp(block: Block) -> bool:
+    """Whether all tokens meet an MLP of the block: a dense one, or shared experts."""
     return not _mixes(block) and any(
         w.part in ("mlp", "shared experts") and w.name.endswith("up") for w in block.weights
     )
 
 
+def _routes(block: Block) -> bool:
+    return block.name == "experts"
+
+
+def _parallel(block: Block) -> bool:
+    return block.parallel
+
+
+def _feeds(block: Block) -> bool:
+    return _is_mlp(block) and not block.parallel
+
+
 def _feeds_any(block: Block) -> bool:
-    return _feeds(block) or block.name == "experts"
+    return (_is_mlp(block) or _routes(block)) and not block.parallel
 
 
+@lru_cache(maxsize=1 << 10)  # a search asks thousands of times
 def _by_layer(m: Transformer, chosen: Callable[[Block], bool]) -> Counter[int]:
     """How many of the chosen sublayers follow each other in each layer; different ones are side by side."""
     found = Counter[int]()
-    for block in m.blocks:
+    for block in m.sublayers:
         if chosen(block):
             # the larger count: two equal sublayers of a layer are one after the other
             found |= Counter(block.at)
@@ -153,11 +182,22 @@ def mlp_elements(m: Transformer) -> float:
 
 def recurs(m: Transformer) -> bool:
     """Whether a layer keeps a state instead of a cache."""
-    return m.linear is not None or any(block.state or block.convolution for block in m.blocks)
+    return any(block.state or block.convolution for block in m.sublayers)
 
 
-def splits(m: Transformer) -> Iterator[tuple[str, int]]:
+@lru_cache
+def splits(m: Transformer) -> tuple[tuple[str, int], ...]:
     """What tensor parallelism has to divide: heads and widths of every kind of sublayer, with their names."""
+    return tuple(dict.fromkeys(_splits(m)))
+
+
+@lru_cache
+def kv_heads(m: Transformer) -> tuple[int, ...]:
+    """The different numbers of key-value heads."""
+    return tuple(dict.fromkeys(kind.kv_heads for _, kind in attentions(m)))
+
+
+def _splits(m: Transformer) -> Iterator[tuple[str, int]]:
     for _, kind in attentions(m):
         yield "heads", kind.heads
     for w in m.weights():

@@ -62,7 +62,8 @@ class Block:
     """A kind of sublayer, and how many layers have it.
 
     `weights` are those of one layer. `state` and `convolution` count the elements that a sequence keeps in
-    one layer whatever its length; `state_flops` is the work of the recurrence for a token.
+    one layer whatever its length; `state_flops` is the work of the recurrence for a token. A `parallel` MLP
+    reads the same input as the token mixer of its layer.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Block:
     state: int = 0
     convolution: int = 0
     state_flops: int = 0
+    parallel: bool = False
 
     @property
     def layers(self) -> int:

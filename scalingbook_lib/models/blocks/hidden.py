@@ -17,6 +17,12 @@ def mlp(D: int, F: int, *, gated: bool = True, bias: bool = False, more: Shapes 
     return Block("MLP", weights)
 
 
+def rwkv_mlp(D: int, F: int) -> Block:
+    """RWKV-4's channel mixing: an MLP with squared ReLU, whose result a gate of the token's own scales."""
+    shapes = {**mlp_shapes(D, F, gated=False), "receptance": (D, D)}
+    return Block("MLP", (*products("mlp", shapes), *vectors("mlp", {"mix with the token before": (2, D)})))
+
+
 def experts(
     D: int,
     *,

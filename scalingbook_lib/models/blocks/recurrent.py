@@ -121,8 +121,18 @@ def mamba2(
     )
 
 
-def mamba(D: int, *, inner: int, state: int, rank: int, conv: int, conv_bias: bool, bias: bool) -> Block:
-    """Mamba with norms of its time step, input and output vectors, as in Jamba."""
+def mamba(
+    D: int,
+    *,
+    inner: int,
+    state: int,
+    rank: int,
+    conv: int,
+    conv_bias: bool,
+    bias: bool,
+    normed: bool = True,
+) -> Block:
+    """Mamba; `normed`: with norms of its time step, input and output vectors, as in Jamba."""
     others: dict[str, Shape] = {
         "conv": (inner, conv),
         **({"conv bias": (inner,)} if conv_bias else {}),
@@ -144,8 +154,48 @@ def mamba(D: int, *, inner: int, state: int, rank: int, conv: int, conv_bias: bo
         channels=inner,
         conv=conv,
         flops=4 * inner * state,
-        norm={"time step norm": (rank,), "input norm": (state,), "output norm": (state,)},
+        norm={"time step norm": (rank,), "input norm": (state,), "output norm": (state,)} if normed else {},
     )
+
+
+def rwkv(D: int, *, channels: int) -> Block:
+    """RWKV-4's time mixing: a weighted sum of values for each channel, with a decay and a first weight.
+
+    The state is a numerator, a denominator and the largest exponent of both. Time mixing and channel mixing
+    blend a token with the one before, which a convolution over two tokens of either input keeps.
+    """
+    shapes = {
+        "linear k": (D, channels),
+        "linear v": (D, channels),
+        "linear receptance": (D, channels),
+        "linear o": (channels, D),
+    }
+    others = {"decay rate": (channels,), "first weight": (channels,), "mix with the token before": (3, D)}
+    # the numerator and the denominator: one multiply-add each
+    return recurrence("RWKV", shapes, others, state=3 * channels, channels=2 * D, conv=2, flops=4 * channels)
+
+
+def rg_lru(D: int, *, width: int, heads: int, conv: int) -> Block:
+    """Griffin's recurrent block: a convolution and a gated linear recurrence beside a gate (RG-LRU).
+
+    The gates of the recurrence and of its input are made by a square matrix for each head.
+    """
+    each = width // heads
+    shapes: dict[str, Shape] = {
+        "lru gate": (D, width),
+        "lru x": (D, width),
+        "lru input gate": (each, heads, each),
+        "lru recurrence gate": (each, heads, each),
+        "lru out": (width, D),
+    }
+    others: dict[str, Shape] = {
+        "conv": (width, conv),
+        "conv bias": (width,),
+        "decay rate": (width,),
+        "lru biases": (4, width),  # of both matrices in, and of both gates
+        "out bias": (D,),
+    }
+    return recurrence("RG-LRU", shapes, others, state=width, channels=width, conv=conv, flops=2 * width)
 
 
 def lightning(D: int, *, heads: int, width: int) -> Block:

@@ -1,6 +1,8 @@
 """The collectives of a serving step: those of training's forward pass, of `limits`, and of `collectives`."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,11 @@ from scalingbook_lib.units import FP8, INT8
 
 L70B, L405B, V3 = (models.find(n) for n in ("Llama 3 70B", "Llama 3.1 405B", "DeepSeek-V3"))
 HOST, HOSTS = Cluster.of(chips.H100, 8), Cluster.of(chips.H100, 64)
+ORACLE = json.loads((Path(__file__).parents[3] / "data" / "model_oracle.json").read_text(encoding="utf-8"))
+CONFIGS = {row["name"]: row["config"] for row in ORACLE["models"]}
+# each layer is a single sublayer: a token mixer or an MLP
+HYBRID = models.from_hf(CONFIGS["nvidia/Nemotron-H-56B-Base-8K"])
+PARALLEL = replace(L70B, name="parallel", norms=1)
 WRAPPED, OPEN = Slice.of(chips.V5E, "16x16"), Slice.of(chips.V5E, "4x4")
 
 
@@ -26,7 +33,7 @@ def named(rows, name):
 
 
 @pytest.mark.parametrize("machine", [HOST, Slice.of(chips.V5P, "2x2x2")], ids=lambda m: m.name)
-@pytest.mark.parametrize("model", [L70B, replace(L70B, name="parallel", norms=1)], ids=lambda m: m.name)
+@pytest.mark.parametrize("model", [L70B, PARALLEL, HYBRID], ids=lambda m: m.name)
 def test_a_prefill_receives_what_trainings_forward_pass_does(machine, model):
     """A sum is a reduce-scatter and an all-gather: the vocabulary as one pair more, a parallel block one."""
     P = 4096

@@ -65,6 +65,44 @@ def test_other_names_are_read(written, machine):
     assert machine_names.read(written).machine == machine
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["p4d.24xlarge:4", "4x p4d.24xlarge", "4xp4d.24xlarge", "4 p4d.24xlarge", "p4d.24xlarge x4",
+     "p4d.24xlarge*4", "P4D.24xlarge × 4", "ml.p4d.24xlarge:4"],
+)  # fmt: skip
+def test_a_number_of_instances_is_written_before_or_after_their_name(written):
+    named = machine_names.read(written)
+    assert named.machine.chips == 32
+    assert isinstance(named.machine, Cluster)
+    assert named.machine.nic_bytes_per_s == 6.25e9
+    assert named.note == (
+        f"{written} is 32 A100 40GB, 8 per instance (AWS); an instance has 400 Gb/s of network, "
+        "6.25 GB/s per chip, where the catalog's A100 40GB has 25 GB/s"
+    )
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["2x8xH100", "2 x 8 x H100", "2x 8xh100", "2x8 H100", "2*8*H100", "2 nodes of 8 H100",
+     "2 nodes x 8xH100"],
+)  # fmt: skip
+def test_nodes_times_chips_of_a_node(written):
+    named = machine_names.read(written)
+    assert named.machine == Cluster.of(chips.H100, 16)
+    assert named.note.endswith(" is 16 H100 in 2 nodes of 8")
+
+
+def test_a_node_may_hold_fewer_chips_than_the_generation_joins():
+    four = machine_names.read("2x4xH100").machine
+    assert isinstance(four, Cluster)
+    assert (four.domain, four.nodes, four.hosts, four.nic_bytes_per_s) == (4, 2, 2, 50e9)
+    trays = machine_names.read("18x4xGB200").machine  # trays of one rack
+    assert trays == Cluster.of(chips.GB200, 72)
+    assert machine_names.read("2x8xv5e").machine == Slice.of(chips.V5E, "4x4")
+    assert machine_names.read("2x2x4090").machine.chips == 4
+    assert machine_names.read("1x4xH100").machine == Cluster.of(chips.H100, 4)
+
+
 def test_a_pcie_board_alone_is_one_and_several_have_the_path_through_their_host():
     one = machine_names.read("rtx-5090")
     assert (one.machine.chips, one.note) == (
@@ -97,6 +135,18 @@ def test_a_pcie_board_alone_is_one_and_several_have_the_path_through_their_host(
         ("nothing:8", "no chip 'nothing' in the catalog"),
         ("8xnothing", "no chip 'nothing' in the catalog"),
         ("v100:8", "hybrid cube mesh"),
+        ("h100:2x8", "write h100:16 for 16 chips, or 2x8xh100 for 2 nodes of 8"),
+        ("2x8xv100", "hybrid cube mesh"),
+        ("2x16xH100", "has 16 chips per node, but at most 8 H100 are joined in one; write 4x8xH100"),
+        (
+            "p5.49xlarge",
+            "nor an instance of a cloud in it; the nearest instances are p5.4xlarge, p5.48xlarge",
+        ),
+        ("a3-highgpu:2", "the nearest instances are a3-highgpu-1g, a3-highgpu-2g"),
+        ("nd96isr_v5", "the nearest instances are Standard_ND96isr_H200_v5"),
+        ("p5", "the nearest instances are p5.4xlarge, p5.48xlarge"),
+        ("p5.48xlarge:0", "'0' is not a number of instances"),
+        ("trn2.48xlarge:2", "'trn2.48xlarge:2' is 32 chips, but Trainium2 has no slice of that size"),
     ],
 )
 def test_what_is_no_machine_is_refused_with_what_to_write(written, told):

@@ -8,6 +8,10 @@ from scalingbook_lib.units import BF16, FP8
 
 NAMES = [model.name for model in (*models.CATALOG, *models.FURTHER)]
 PUBLISHED = {  # parameters, active parameters: data/model_oracle.json, and test_model_files
+    "Falcon Mamba 7B": (7272665088, 7272665088),  # as transformers 5.24 counts this file
+    "Mamba 2.8B": (2768345600, 2768345600),
+    "Mamba Codestral 7B": (7285403648, 7285403648),
+    "RecurrentGemma 2B": (2682862080, 2682862080),
     "GLM-5.2": (743377000704, 41250511104),
     "GPT-2 large": (774030080, 774030080),
     "Gemma 4 26B-A4B": (25233141760, 3822530560),

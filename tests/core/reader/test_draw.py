@@ -11,7 +11,18 @@ from gallery import PANELS
 from scalingbook_book.chapters.explorers import find
 from scalingbook_book.reader import draw
 from scalingbook_book.reader.draw import axes, labels, palette, svg
-from scalingbook_book.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
+from scalingbook_book.reader.explorers.view import (  # fmt: skip
+    Bars,
+    Cell,
+    Chart,
+    Curve,
+    Grid,
+    Points,
+    Readout,
+    Scale,
+    Series,
+    View,
+)
 
 WIDTHS = (draw.WIDE, draw.NARROW)
 BOTH = list(itertools.product(PANELS, WIDTHS))
@@ -159,6 +170,29 @@ def test_panels_side_by_side_are_drawn_narrow():
     assert draw.figure(view, wide=True) == paired
     last = View("v", (*view.panels, PANELS["timeline"]), columns=2)
     assert draw.figure(last, wide=True) == paired + draw.panel(PANELS["timeline"], draw.WIDE)
+
+
+def test_a_logarithmic_axis_says_so():
+    assert axes.named(Scale("batch", "tokens", "log"), "tokens") == "batch (tokens, log)"
+    assert axes.named(Scale("chips", "", "pow2"), "") == "chips (log)"
+    assert axes.named(Scale("time", "s"), "ms") == "time (ms)"
+    assert axes.named(Scale("rate (per chip)", "", "log"), "") == "rate (per chip, log)"
+    drawn = draw.panel(PANELS["log"], draw.WIDE)
+    assert "log) →" in drawn
+    assert "log)</text>" in drawn
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_bars_that_all_reach_100_percent_show_their_parts(width):
+    parts = (Series("wide", (97.0, 40.0)), Series("narrow", (3.0, 60.0)))
+    whole = draw.panel(Bars(Scale("share", "%"), ("a", "b"), parts, stacked=True), width)
+    assert ">97%</text>" in whole
+    assert ">40%</text>" in whole
+    assert ">60%</text>" in whole
+    assert ">3%</text>" not in whole  # it does not fit
+    assert ">100%<" not in whole
+    less = (Series("wide", (97.0, 40.0)), Series("narrow", (3.0, 50.0)))
+    assert ">90%</text>" in draw.panel(Bars(Scale("share", "%"), ("a", "b"), less, stacked=True), width)
 
 
 def test_curves_are_cut_at_the_box_where_they_cross_it():

@@ -27,6 +27,14 @@ def test_every_figure_has_picture_alt_and_caption(key):
 
 
 @pytest.mark.parametrize("key", KEYS)
+def test_a_caption_is_true_in_the_dark_and_on_a_phone(key):
+    """Brown, purple and lightness change with the theme, and a phone stacks what is side by side."""
+    said = figures.find(key).caption
+    assert not re.search(r"\b(brown|purple|violet|yellow|gold|pink|light|dark)\b", said, re.IGNORECASE)
+    assert not re.search(r"\bon the (left|right)\b|\((left|right)\)", said, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("key", KEYS)
 def test_a_strict_policy_lets_every_figure_through(key):
     assert not re.search(r"<style|\sstyle=|<script|\son\w+=|href=", figures.find(key).html())
 

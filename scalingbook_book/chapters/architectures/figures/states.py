@@ -31,16 +31,17 @@ def million() -> Figure:
         f"{n}: {si(k, 'B')} kept, {si(r, 'B')} read" for n, k, r in zip(names, kept, read, strict=True)
     )
     bars = Bars(
-        Scale("one sequence of a million tokens", "B", "log", 3e8, 2e12),
+        Scale("bytes per sequence", "B", "log", 3e8, 2e12),
         names,
-        [Series("kept", kept, MEMORY), Series("read per decode step", read, CACHE)],
+        [Series("kept", kept, CACHE), Series("read per decode step", read, MEMORY)],
     )
     return Figure(
         key="architectures.million",
         alt=f"Two bars for each of six models, on a logarithmic axis. {said}.",
-        caption=f"One sequence of a million tokens in six models: from {si(kept[0], 'B')} down to "
-        f"{si(kept[-1], 'B')}, on a logarithmic axis. Some designs keep less, one reads less than it "
-        "keeps, and one does both.",
+        caption="Bytes that six models keep for one sequence of a million tokens, and bytes that each decode "
+        f"step reads. The bytes kept fall from {si(kept[0], 'B')} to {si(kept[-1], 'B')}. Some designs keep "
+        "less, one reads less than it keeps, and one does both. (Recurrent states are read and written, so "
+        "they count twice in the second bar.)",
         parts=lambda wide: [bars],
     )
 
@@ -58,7 +59,8 @@ def family() -> Figure:
         key="architectures.family",
         alt=f"A table of two rows and three columns. Rows: write only, and the delta rule, which erases before it writes. Columns: no decay, one decay per head, one decay per channel. {told}.",
         caption="Linear-attention recurrences, by two properties: whether the state decays (columns), and "
-        "whether the old value under a key is removed before the new one is written (rows).",
+        "whether the old value under a key is removed before the new one is written (rows). In "
+        "parentheses: the hybrid model of this page that uses it.",
         parts=lambda wide: [_family(wide)],
     )
 
@@ -103,7 +105,8 @@ def executions() -> Figure:
         alt=f"Three drawings of the same tokens: a chain of single tokens, squares along a diagonal with arrows between them, and one full triangle. {said}.",
         caption="Three ways to compute linear attention, and their FLOPs per token for one head of 128, "
         f"with {count(T)} tokens and chunks of {CHUNK}. Step by step needs the fewest FLOPs but has "
-        "no large matmuls. Chunks take somewhat more FLOPs, but in matmuls.",
+        "no large matmuls. Chunks take somewhat more FLOPs, but in matmuls. (Rows are queries, columns "
+        "are keys; arrows carry the state.)",
         parts=lambda wide: [_executions(wide, ways)],
     )
 

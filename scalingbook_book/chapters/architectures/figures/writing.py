@@ -43,14 +43,14 @@ def funnels() -> Figure:
         for name, k, s, a in zip(far, kept, scored, attended, strict=True)
     )
     bars = Bars(
-        Scale("entries at a million tokens", "", "log", 100, 3e7),
+        Scale("cache entries at a million tokens", "", "log", 100, 3e7),
         list(far),
-        [Series("kept", kept, MEMORY), Series("scored", scored, NETWORK), Series("attended", attended, CACHE)],
+        [Series("kept", kept, CACHE), Series("scored", scored, NETWORK), Series("attended to", attended, MEMORY)],
     )  # fmt: skip
     return Figure(
         key="architectures.funnels",
         alt=f"Three bars for each of four designs, on a logarithmic axis. {said}.",
-        caption="Entries that four attention designs keep, score and attend to, at a million tokens. An "
+        caption="Cache entries that four attention designs keep, score and attend to, at a million tokens. An "
         "index chooses which entries are attended to, but it has to score everything that is kept. "
         "To keep fewer entries, each has to stand for more than one token.",
         parts=lambda wide: [bars],
@@ -111,7 +111,7 @@ def _eye(wide: float, encoder: float, model: float) -> Sketch:
         Arrow(x0=2 * column - 12, y0=79, x1=last - 3, y1=79),
         Words(x=2.5 * column, y=14, text="into the model", quiet=True),
         Cells(x=last, y=24, rows=[[CACHE] * 4] * 4, wide=side / 4, high=side / 4),
-        Words(x=2.5 * column, y=42 + side, text=f"16 × 16 tokens\n{si(model, 'FLOPs')}"),
+        Words(x=2.5 * column, y=42 + side, text=f"16 × 16 tokens\n27B model: {si(model, 'FLOPs')}" if wide > 400 else f"16 × 16 tokens\n{si(model, 'FLOPs')}"),
     ]  # fmt: skip
     return Sketch(wide, side + 70, shapes)
 

@@ -72,7 +72,7 @@ def _judged(asked: Question, times: float | None, show: bool) -> str:
 def _picture(asked: Question, times: float | None) -> Bars:
     shown = 0.0 if times is None else min(max(times, 1 / _FARTHEST), _FARTHEST)
     return Bars(
-        Scale("your estimate divided by the answer", "×", "log", 1 / _FARTHEST, _FARTHEST),
+        Scale("your estimate over the answer", "×", "log", 1 / _FARTHEST, _FARTHEST),
         ["you"],
         [Series("estimate", [shown], 2 if _near(times) else 1)],
         refs=(RefLine("half", 0.5), RefLine("twice", 2.0)),

@@ -51,7 +51,7 @@ def _state(r: Random) -> Question:
 def _product(r: Random) -> Question:
     chip, B, D = r.choice(_CHIPS), 2 ** r.randint(3, 13), 2 ** r.randint(11, 14)
     found = roofline.matmul(B, D, 4 * D, chip)
-    binds = "bytes over W_hbm" if found.memory_s > found.math_s else "FLOPs over C"
+    binds = "bytes over HBM bandwidth" if found.memory_s > found.math_s else "FLOPs over peak compute"
     return Question(
         f"X[{B:,}, {D:,}] · W[{D:,}, {4 * D:,}] on {chip.name}",
         f"How long does X[{B:,}, {D:,}] · W[{D:,}, {4 * D:,}] take at least, in bf16 on one {chip.name}?",
@@ -68,7 +68,8 @@ def _ridge(r: Random) -> Question:
         f"At how many tokens does a very wide layer in bf16 become compute-bound on {chip.name}?",
         rules.ridge(chip),
         "tokens",
-        f"C over W_hbm: {si(chip.bf16_flops_per_s, 'FLOPs/s')} over {si(chip.hbm_bytes_per_s, 'B/s')}",
+        f"peak compute over HBM bandwidth: {si(chip.bf16_flops_per_s, 'FLOPs/s')} over "
+        f"{si(chip.hbm_bytes_per_s, 'B/s')}",
     )
 
 
@@ -184,7 +185,7 @@ def _critical(r: Random) -> Question:
         f"on {chip.name}, without the KV cache?",
         rules.critical_batch(chip, sparsity=model.sparsity, weights=dtype("int8")).tokens,
         "tokens",
-        "w C/(2 W_hbm) with w = 1 byte: half the ridge",
+        "half the ridge point, because a weight has 1 byte instead of 2",
     )
 
 

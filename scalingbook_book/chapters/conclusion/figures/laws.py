@@ -4,7 +4,17 @@ from math import log
 
 from scalingbook_book.reader.explorers.view import Bars, Chart, Points, RefLine, Scale, Series
 from scalingbook_book.reader.figures.figure import Figure
-from scalingbook_book.reader.figures.shapes import CACHE, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
+from scalingbook_book.reader.figures.shapes import (
+    CACHE,
+    IDLE,
+    MATH,
+    MEMORY,
+    NETWORK,
+    Area,
+    Arrow,
+    Shape,
+    Words,
+)
 from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib import collectives, models, rules, training
 from scalingbook_lib.machines import Slice
@@ -48,7 +58,7 @@ def boundaries() -> Figure:
     return Figure(
         key="conclusion.boundaries",
         alt=f"For each of two chips, an arrow to the right with its boundaries marked on a logarithmic axis of FLOPs per byte. {said}.",
-        caption="FLOPs per byte that hide a transfer across each boundary of two chips. The farther out the "
+        caption="C/W, the FLOPs per byte that hide a transfer across each boundary of a chip. The farther out the "
         f"boundary, the more FLOPs each byte needs: {count(round(found['H100']['HBM']))} at the HBM "
         f"of an H100, and {count(round(found['H100']['network']))} at its network.",
         parts=lambda wide: [_outward(wide, found)],
@@ -124,7 +134,7 @@ def copies() -> Figure:
         alt=f"Four points of time that links are busy against training state per chip: {said}. A line marks the HBM of a v5p.",
         caption="Time that the links are busy against the training state per chip, for plain data "
         "parallelism and the stages of ZeRO. The less state a chip holds, the more it has to move. "
-        "Only FSDP fits in the HBM of a v5p (the vertical line). (Llama 3 70B, 16 bytes per "
+        "Only FSDP fits in the HBM of a v5p. (Llama 3 70B, 16 bytes per "
         f"parameter, {CUBE.chips} TPU v5p, four microbatches.)",
         parts=lambda wide: [_traded(found)],
     )
@@ -136,7 +146,7 @@ def _traded(found: dict[str, tuple[float, float]]) -> Chart:
     return Chart(
         x=Scale("training state per chip", "B", "log", low=1.5e10, high=3e12),
         y=Scale("link time per step", "s"),
-        marks=(dots, RefLine("HBM", V5P.hbm_bytes)),
+        marks=(dots, RefLine(f"HBM of a v5p, {si(V5P.hbm_bytes, 'B')}", V5P.hbm_bytes)),
     )
 
 
@@ -157,26 +167,33 @@ def prices() -> Figure:
     said = ", ".join(f"{name} {count(round(price))}" for name, price in found.items())
     return Figure(
         key="conclusion.prices",
-        alt=f"Five bars on a logarithmic axis of tokens, first serving, then training: {said}.",
-        caption="Tokens needed to be compute-bound, in serving and in training. Each threshold is C/W times "
-        f"a factor of its own. A server of a dense model needs {count(round(found['decode']))} "
-        "sequences in decode to be compute-bound. Training over two pods needs "
+        alt=f"Five squares on a logarithmic axis of tokens, first serving, then training: {said}.",
+        caption="Tokens needed to be compute-bound, in serving (first two rows) and in training. Each threshold "
+        f"is C/W times a factor of its own. Decode of a dense model needs {count(round(found['decode']))} "
+        "sequences, and training over two pods needs "
         f"{count(round(found['two pods, per pod']))} tokens in each pod. (TPU v5p, bf16.)",
         parts=lambda wide: [_priced(wide, found)],
     )
 
 
 def _priced(wide: float, found: dict[str, float]) -> Sketch:
-    left, low = 158.0, 60.0
-    most = wide - left - 62
+    left, low, high, foot = 170.0, 100.0, 100_000.0, 166.0
+    most = wide - left - 34
+
+    def at(price: float) -> float:
+        return left + most * log(price / low) / log(high / low)
+
     shapes: list[Shape] = []
+    for tick in (100, 1000, 10_000, 100_000) if wide > 400 else (100, 10_000):
+        shapes.append(Arrow(x0=at(tick), y0=2, x1=at(tick), y1=foot, heads=0, thick=0.3, color=IDLE))
+        shapes.append(Words(x=at(tick), y=foot + 16, text=count(tick), quiet=True))
     for k, (name, price) in enumerate(found.items()):
-        long = most * log(price / low) / log(max(found.values()) / low)
-        color = CACHE if k < 2 else MATH
-        shapes.append(
-            Area(
-                x=left, y=6.0 + 32 * k, wide=long, high=22, color=color, left=name, right=count(round(price))
-            )
-        )
-    shapes.append(Words(x=left, y=184, text="tokens needed, log scale", align="start", quiet=True))
-    return Sketch(wide, 190, shapes)
+        y, color = 14.0 + 32 * k, CACHE if k < 2 else MATH
+        shapes.append(Words(x=left - 12, y=y + 5, text=name, align="end", quiet=True))
+        shapes.append(Area(x=at(price) - 6, y=y - 6, wide=12, high=12, color=color, shade=0.9))
+        inward = at(price) > wide - 70
+        x, align = (at(price) - 12, "end") if inward else (at(price) + 12, "start")
+        shapes.append(Words(x=x, y=y + 5, text=count(round(price)), align=align))
+    label = "sequences or tokens needed (log) →"
+    shapes.append(Words(x=wide - 4, y=foot + 36, text=label, align="end", quiet=True))
+    return Sketch(wide, foot + 42, shapes)

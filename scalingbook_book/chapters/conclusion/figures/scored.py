@@ -70,7 +70,7 @@ def _curves(found: dict[str, list[float]], band: float) -> Chart:
     ]
     shaded = Band(f"factor {band:.2f}", ends, (1 / band,) * 2, (band,) * 2, color=MATH)
     return Chart(
-        x=Scale("% of the runs, from too fast to too slow"),
+        x=Scale("rank of the run, from too fast to too slow", "%"),
         y=Scale("predicted over reported time", "", "log"),
         marks=(shaded, *curves),
     )

@@ -124,7 +124,7 @@ def _errors(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) 
         Scale("error of the model", "%"),
         (
             RefLine("half bandwidth", half),
-            RefLine("above the line: prediction too high", 0, axis="y"),
+            RefLine("above: prediction too high", 0, axis="y"),
             Curve("", [p.size for p in points], [100 * p.error for p in points], 0),
             *_dots(points, now, [100 * p.error for p in points], _signed(now.error)),
         ),

@@ -135,7 +135,7 @@ def _one_sm(x: float, y: float) -> list[Shape]:
             color=MEMORY,
             size=11,
         ),
-        Words(x=x + 110, y=y + 190, text="small squares: 32 CUDA cores; S: scheduler", size=11, quiet=True),
+        Words(x=x + 110, y=y + 190, text="squares: CUDA cores; S: scheduler", size=11, quiet=True),
     ]
     return shapes
 

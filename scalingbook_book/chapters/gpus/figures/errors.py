@@ -6,9 +6,19 @@ from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.evidence.measured import COLLECTIVES
 from scalingbook_lib.units import percent
 
-ROW, TOP = 20.0, 44.0
-TICKS = (0.05, 0.1, 0.2)
-SIZES = 4  # groups by size, which come first
+ROW, TOP, AIR = 20.0, 44.0, 24.0  # of a row, above the first one, and of a heading
+TICKS = (0.0, 0.05, 0.1, 0.2)
+BY_SIZE = "by size"  # the only kind of group that contains all sizes
+COLLECTIVE_NAMES = ("all-gather", "reduce-scatter", "all-to-all", "all-reduce")
+
+
+def _kind(name: str) -> str:
+    """What the measurements of a group have in common."""
+    if "iB" in name:
+        return BY_SIZE
+    if name.endswith("chips"):
+        return "by number of chips"
+    return "by collective" if name in COLLECTIVE_NAMES else "by GPU"
 
 
 def errors() -> Figure:
@@ -22,8 +32,8 @@ def errors() -> Figure:
         caption=f"Errors of the collective model for {len(COLLECTIVES.points)} published times, by group. "
         "The model has one set of parameters per generation of links. Its worst group, "
         f"{worst.name}, has a median error of {percent(worst.median)}. (Squares are median errors, "
-        "and lines end at the 90th percentile. The groups below the gap contain only sizes of 64 "
-        "MiB and more.)",
+        "and lines end at the 90th percentile. The green groups contain only sizes of 64 MiB and "
+        "more.)",
         parts=lambda wide: [_rows(wide)],
     )
 
@@ -32,7 +42,8 @@ def _rows(wide: float) -> Sketch:
     found = COLLECTIVES.errors()
     left, most = 152.0, max(e.p90 for e in found)
     unit = (wide - left - 16) / most
-    low = TOP + ROW * len(found) + 12
+    kinds = [_kind(e.name) for e in found]
+    low = TOP + ROW * len(found) + AIR * len(set(kinds))
     shapes: list[Shape] = [Words(x=left, y=14, text="error of the model", align="start", quiet=True)]
     for tick in TICKS:
         x = left + unit * tick
@@ -40,9 +51,13 @@ def _rows(wide: float) -> Sketch:
             Arrow(x0=x, y0=36, x1=x, y1=low, color=IDLE, thick=0.6, heads=0, dashed=True),
             Words(x=x, y=32, text=percent(tick), quiet=True, size=11),
         ]
-    for k, e in enumerate(found):
-        y = TOP + ROW * k + (12 if k >= SIZES else 0)
-        color = NETWORK if k >= SIZES else MATH
+    y = TOP - ROW
+    for k, (e, kind) in enumerate(zip(found, kinds, strict=True)):
+        y += ROW
+        if not k or kind != kinds[k - 1]:
+            shapes.append(Words(x=4, y=y + 5, text=kind, align="start", bold=True, size=12))
+            y += AIR
+        color = MATH if kind == BY_SIZE else NETWORK
         at = left + unit * e.median
         shapes += [
             Words(x=left - 10, y=y + 4, text=e.name, align="end", size=12),

@@ -26,14 +26,16 @@ _ROOMY = 400
 def ladder() -> Figure:
     """The steps from a naive matmul to near-peak on H100 and B200: ceilings as frames, measurements as bars."""
     one, two = steps_of(H100), steps_of(B200)
+    above = [rung.step for rung in (*one, *two) if rung.reached > rung.ceiling]
+    beyond = f" (Ceilings are estimates; {', '.join(above)} is above its own.)" if above else ""
     return Figure(
         key="gpus.ladder",
-        alt=f"Two groups of horizontal bars in percent of the peak. In each row, a light bar is the ceiling of a kernel and a dark bar inside it is the measured rate. On the H100, {len(one)} "
+        alt=f"Two groups of horizontal bars in percent of the peak. In each row, a wide bar is the ceiling of a kernel and a narrow bar inside it is the measured rate. On the H100, {len(one)} "
         f"steps rise from {percent(one[0].reached)} to {percent(one[-1].reached)}: the ceilings are set by the CUDA cores, then by L2, and finally by the last wave. On the B200, {len(two)} steps rise from "
         f"{percent(two[0].reached)} to {percent(two[-1].reached)}: latency sets the first two ceilings, and the last wave sets the others.",
-        caption="Two published series of bf16 matmul kernels. Light bars are ceilings computed from the tile and its stages, "
-        "dark bars are measured, and the labels say what sets the ceiling. On the H100, a larger tile raises the ceiling that L2 sets, until a "
-        "cluster removes it. On the B200, the largest step is the pipeline, which hides the latency of the loads.",
+        caption="Two published series of bf16 matmul kernels. Wide bars are ceilings computed from the tile and its stages, "
+        "the narrow bars inside them are measured, and the labels say what sets the ceiling. On the H100, a larger tile raises the ceiling that L2 sets, until a "
+        f"cluster removes it. On the B200, the largest step is the pipeline, which hides the latency of the loads.{beyond}",
         parts=lambda wide: [_rows(wide)],
     )
 
@@ -49,12 +51,17 @@ def _rows(wide: float) -> Sketch:
         shapes.append(
             Words(x=4, y=y + 12, text=f"{chip.name}, {chip.bf16_flops_per_s / 1e12:,.0f} TFLOPs/s", align="start", bold=True)
         )  # fmt: skip
+        shapes.append(
+            Words(x=right + 8 if roomy else right, y=y + 12, text="measured of ceiling, set by", align="start" if roomy else "end", quiet=True, size=12 if roomy else 11)
+        )  # fmt: skip
         y += 24
         low = y + pitch * len(rungs)
         for tick in _TICKS:
             x = left + unit * tick
-            align = "middle" if tick < 1 else "end"
-            shapes.append(Words(x=x, y=low + 14, text=percent(tick), quiet=True, size=11, align=align))
+            align = "middle" if tick < 1 else "start" if roomy else "end"
+            text = percent(tick) if tick < 1 else "100% of peak" if roomy else "of peak"
+            x = x if tick < 1 or not roomy else x - 16
+            shapes.append(Words(x=x, y=low + 14, text=text, quiet=True, size=11, align=align))
         for rung in rungs:
             top, high = (y, pitch) if roomy else (y + 18, pitch - 18)  # below the words of a narrow row
             shapes += [

@@ -128,7 +128,7 @@ def _curves(nvlink: list[float], cards: list[float], limit: float) -> Chart:
         Curve("NVLink", NODES, nvlink, color=NETWORK, dashed=True),
         Curve("NICs", NODES, cards, color=CARDS, dashed=True),
         Curve("AllGather", NODES, [max(pair) for pair in zip(nvlink, cards, strict=True)], color=MATH),
-        RefLine("all of M", limit, axis="y"),
+        RefLine("all of M through the NICs", limit, axis="y"),
     )
     return Chart(
         x=Scale("nodes of eight H100", "", "pow2"),
@@ -149,7 +149,7 @@ def line() -> Figure:
         caption="Measured time of an AllReduce against the size of the array. It has a fixed cost of "
         f"{si(alpha, 's')}. Bandwidth dominates only above {si(half, 'B', 2)}, the size at which the "
         "fixed cost is half of the time. (Published times of NCCL on eight H100s with in-network "
-        "reduction, and a fitted line. Both axes are logarithmic.)",
+        "reduction, and a fitted line.)",
         parts=lambda wide: [_line(run, alpha, beta)],
     )
 

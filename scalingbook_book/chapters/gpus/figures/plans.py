@@ -4,7 +4,6 @@ from math import ceil
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import (
-    EXPERTS,
     IDLE,
     MATH,
     NETWORK,
@@ -33,7 +32,7 @@ def audit() -> Figure:
     plan = limits.audit(Cluster.of(H100, GPUS), LLAMA, tokens=BATCH, tp=TP, pp=PP, m=MICRO)
     each, bubble, rows = plan.tokens_per_chip, _bubble(), _rows()
     kept = (1 - bubble) * _reached()
-    said = ", ".join(f"{name}: needed {need:,.0f} of {have:,.0f}" for name, need, have in rows)
+    said = ", ".join(f"{name}: needed {ceil(need):,} of {have:,.0f}" for name, need, have in rows)
     return Figure(
         key="gpus.audit",
         alt=f"{GPUS:,} GPUs as {plan.dp} replicas, each a row of {PP} stages of {TP} GPUs. Bars show what the plan needs out of what it has: {said}. Then the peak is divided: a bubble of {percent(bubble)}, "
@@ -117,7 +116,7 @@ def _enough(wide: float, rows: tuple[tuple[str, float, float], ...]) -> Sketch:
 def _peak(wide: float, bubble: float, kept: float) -> Sketch:
     parts = (
         ("reported", REPORTED, MATH),
-        ("other losses", kept - REPORTED, EXPERTS),
+        ("other losses", kept - REPORTED, IDLE),
         ("matmuls", 1 - bubble - kept, IDLE),
         ("bubble", bubble, IDLE),
     )
@@ -131,9 +130,9 @@ def _peak(wide: float, bubble: float, kept: float) -> Sketch:
                 wide=long * share,
                 high=34,
                 color=color,
-                shade=0.35 if color != IDLE else 0.1,
+                shade=0.1 if name in ("matmuls", "bubble") else 0.35,
                 text=percent(share),
-                dashed=color == IDLE,
+                dashed=name in ("matmuls", "bubble"),
             ),
             Words(x=x + long * share / 2, y=72, text=name, size=12),
         ]

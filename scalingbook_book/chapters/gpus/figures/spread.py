@@ -151,10 +151,10 @@ def _needed(needed: list[int]) -> Chart:
     marks = (
         Curve("", GROUPS, needed, color=EXPERTS),
         Points("", GROUPS, needed, [f"{width:,.0f}" for width in needed], EXPERTS),
-        RefLine(f"{WIDTH:,}", WIDTH, axis="y"),
+        RefLine(f"{WIDTH:,}: DeepSeek-V3", WIDTH, axis="y"),
     )
     return Chart(
         x=Scale("GPUs that share the experts", "", "pow2", high=512),
-        y=Scale("width F needed", "", "log", low=1000, high=30_000),
+        y=Scale("expert width F needed", "", "log", low=1000, high=30_000),
         marks=marks,
     )

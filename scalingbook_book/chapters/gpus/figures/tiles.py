@@ -34,7 +34,7 @@ def patch() -> Figure:
         f"same time. On its own, a tile has an intensity of {alone:.0f} FLOPs per byte, below the "
         f"ridge point of {ridge:.0f}. But the {SMS} SMs share the strips of their operands, and L2 "
         f"reads each strip from HBM once, so the intensity of the whole rectangle, {together:.0f}, "
-        "is the one that counts.",
+        "is the one that counts. (The second drawing shows the memories of an H100, with areas by bytes.)",
         parts=lambda wide: (
             [Sketch(wide, 250, [*_tiles(10), *_memories(440)])]
             if wide > 400
@@ -53,19 +53,19 @@ def _tiles(x: float) -> list[Shape]:
     )
     right = [[MATH if j == watched[1] else MEMORY for j in range(PATCH[1])]]
     down = [[MATH if i == watched[0] else MEMORY] for i in range(PATCH[0])]
-    said = f"one tile {intensity(*TILE):.0f} FLOPs/byte,  all {intensity(TILE[0] * PATCH[0], TILE[1] * PATCH[1]):.0f}"
+    said = f"one tile: {intensity(*TILE):.0f} FLOPs/byte; all: {intensity(TILE[0] * PATCH[0], TILE[1] * PATCH[1]):.0f}"
     return [
         Cells(x=left, y=top, rows=grid, wide=wide, high=high, shade=0.3),
         tile,
         Cells(x=left, y=top - gap, rows=right, wide=wide, high=gap - 6),
         Cells(x=x + 10, y=top, rows=down, wide=gap - 6, high=high),
-        Words(x=left + wide * PATCH[1] / 2, y=14, text=f"{PATCH[1]} strips, read once by L2", quiet=True),
+        Words(x=left + wide * PATCH[1] / 2, y=14, text="strips of the operands, read once", quiet=True),
         Words(x=left + wide * PATCH[1] + 6, y=top + 14, text="one tile\nper SM", align="start", quiet=True),
         Words(x=left + wide * PATCH[1] / 2, y=top + high * PATCH[0] + 18, text=said),
         Words(
             x=left + wide * PATCH[1] / 2,
             y=top + high * PATCH[0] + 36,
-            text=f"ridge point of HBM {rules.ridge(H100):.0f}",
+            text=f"ridge point of HBM: {rules.ridge(H100):.0f}",
             quiet=True,
         ),
     ]

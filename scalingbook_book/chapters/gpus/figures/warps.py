@@ -78,7 +78,8 @@ def tanks() -> Figure:
         f"as 72, {three} blocks fit into the second, and the space that is left is too small for another one.",
         caption="Blocks in the register file of one SM. A block fits completely or not at all. With "
         f"{ASKED[0]} registers per thread, {held[0].warps} of {MOST_WARPS} warps fit on an SM. With "
-        f"one register more, the last block no longer fits, and {held[1].warps} warps are left.",
+        "one register more, a thread is allocated 72, because registers come in units of eight. The last "
+        f"block then no longer fits, and only {held[1].warps} warps run.",
         parts=lambda wide: [_tanks(wide, held)],
     )
 

@@ -88,7 +88,7 @@ def _times(steps: list[DecodeStep], one: DecodeStep, knee: float) -> Chart:
     ]
     if one.kv_s:
         marks.append(Curve("cache", _SIZES, [s.kv_s for s in steps], 2))
-    refs = [RefLine("B_crit", knee)] if knee <= _MOST else []
+    refs = [RefLine("critical batch", knee)] if knee <= _MOST else []
     x, y = (
         Scale("sequences, B", "", "pow2", 1, _MOST),
         Scale("time in a step", "s", "log", max(s.total_s for s in steps) / 3000),
@@ -103,7 +103,7 @@ def _rates(steps: list[DecodeStep], one: DecodeStep, knee: float) -> Chart:
         Curve("tokens/s", _SIZES, [s.tokens_per_s / n for s in steps], 0),
         Points("", [one.batch], [one.tokens_per_s / n], [count(round(one.tokens_per_s / n))], 0),
         RefLine("peak compute", limit, axis="y"),
-        *([RefLine("B_crit", knee)] if knee <= _MOST else []),
+        *([RefLine("critical batch", knee)] if knee <= _MOST else []),
     ]
     return Chart(
         Scale("sequences, B", "", "pow2", 1, _MOST),

@@ -103,7 +103,7 @@ def _tokens(runs: dict[str, serving.ServingRun], name: str, request: int) -> Cha
 
 
 def _table(runs: dict[str, serving.ServingRun], name: str) -> Grid:
-    heads = ("all\ndone", "tokens\n/s", "TTFT,\nmedian", "ITL,\nmedian", "ITL,\nP99")
+    heads = ("all\ndone", "tokens\n/s", "TTFT,\nP50", "ITL,\nP50", "ITL,\nP99")
     cells = [
         [
             Cell(text, 3 if other == name else 5, str(run), level=0.4 if other == name else 0.1)

@@ -92,7 +92,7 @@ def _prefix(*, model: str, families: int, shared: int, size: float, store: str) 
 def _hits(model: str, families: int, shared: int, size: float, run: serving.ServingRun) -> Chart:
     runs = [played(model, families, shared, room(families, shared, x), True) for x in _SHARES]
     here = Points("", [size], [run.hit_rate], [percent(run.hit_rate)], 0)
-    x = Scale("size of the prefix cache, as a fraction of all prefixes", "", "log")
+    x = Scale("cache size, as a fraction of all prefixes", "", "log")
     line = Curve("LRU eviction", _SHARES, [r.hit_rate for r in runs], 0)
     return Chart(
         x,

@@ -111,7 +111,8 @@ def _verdict(found: list[TierLoad]) -> str:
     told = ", ".join(f"{si(run.load_s, 's', 2)} from {_spoken(run)}" for run in found)
     said += f"Loading them takes {told}. "
     losers = [_spoken(run) for run in found if not run.pays]
-    return f"{said}Loading pays from {join_and(pay)}{f', but not from {join_and(losers)}' if losers else ''}."
+    but = f", but not from {join_and(losers)}" if losers else ""
+    return f"{said}Loading pays off from {join_and(pay)}{but}."
 
 
 def _spoken(one: TierLoad) -> str:

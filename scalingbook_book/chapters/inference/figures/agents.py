@@ -111,7 +111,8 @@ def reuse() -> Figure:
         "the curves.",
         caption="The fraction of returning sessions whose prefix an LRU cache still holds, against the size of the "
         "pool. If all sessions return at regular intervals, the hit rate is a cliff. If they return at "
-        "random, it equals the fraction that fits. Recorded sessions of a coding agent have many short gaps and a "
+        "random, it equals the fraction that fits. Erlang gaps, sums of four random stages, lie between the two. "
+        "Recorded sessions of a coding agent have many short gaps and a "
         f"few long ones, so that with half of the memory, {half} are found. (Lines: the formula; dots: simulated.)",
         parts=lambda wide: [
             Chart(
@@ -145,8 +146,8 @@ def acceptance() -> Figure:
         "EAGLE-3 lies below it, and DeepSeek-V4-Pro with MTP stays at 2.6 from three draft tokens on.",
         caption="Tokens per verification step against the number of draft tokens, as published for coding prompts. "
         "All three models accept the first draft token with a probability of about 0.8 or more, but they differ in "
-        "how well later ones do: one MTP layer that is applied again and again loses accuracy, and after three "
-        f"draft tokens it adds almost nothing. (Dashed: a constant acceptance rate of {percent(first)}.)",
+        "how well later ones do: in DeepSeek-V4-Pro, whose single MTP layer is applied repeatedly, further draft "
+        f"tokens add almost nothing after the third. (Dashed: a constant acceptance rate of {percent(first)}.)",
         parts=lambda wide: [
             Chart(
                 Scale("draft tokens", "", "linear", 1, 8),

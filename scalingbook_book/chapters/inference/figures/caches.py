@@ -85,10 +85,10 @@ def cache_split() -> Figure:
         "each chip holds half of the sequences of its head. By tokens: each chip holds half of the "
         f"tokens of every sequence. Time of a step: {said}.",
         caption="Three ways to shard a KV cache with eight heads over sixteen chips. Sharding by heads "
-        "alone ends at eight chips, so the two chips of a head (one color each) hold replicas, "
-        f"different sequences, or different tokens. With {USERS} sequences of {S:,} tokens, a decode "
-        f"step takes: {said}. (Heads run across and sequences down. In the third drawing, the two "
-        "halves of the tokens of each head are side by side.)",
+        "alone ends at eight chips, so the two chips of a head (one color each, or a third one for both) hold replicas, "
+        f"different sequences, or different tokens. Replicating takes the longest: each chip reads "
+        f"twice as many bytes of the cache. ({USERS} sequences of {S:,} tokens. In the third drawing, the two halves of the tokens "
+        "of each head are side by side.)",
         parts=lambda wide: [_boxes(wide, steps)],
     )
 
@@ -110,8 +110,9 @@ def _boxes(wide: float, steps: dict[str, float]) -> Sketch:
         shapes.append(Words(x=middle, y=14, text=name, bold=True))
         shapes.append(Words(x=x, y=34, text="8 heads →", align="start", quiet=True))
         shapes.append(Words(x=x, y=148, text="↓ sequences", align="start", quiet=True))
-        shapes.append(Words(x=middle, y=170, text=f"{si(seconds, 's')} per step"))
-    return Sketch(wide, 178, shapes)
+        said = f"{si(seconds, 's')} per step" if wide > 400 else f"{si(seconds, 's')}\nper step"
+        shapes.append(Words(x=middle, y=170, text=said))
+    return Sketch(wide, 178 if wide > 400 else 194, shapes)
 
 
 OWNED = Layout(weights=FP8, compute=FP8, dispatch=FP8)  # its cache stays in bf16
@@ -130,8 +131,7 @@ def owners() -> Figure:
         "data-parallel attention. With latent attention, every GPU of a tensor-parallel group holds "
         "the full latent vectors of every sequence. With data-parallel attention, each GPU holds "
         f"only its own sequences, so 64 GPUs hold {apart:,} sequences instead of {together:,}. "
-        f"(DeepSeek-V3 on H200, weights in {FP8.name}, cache in {OWNED.kv.name}, 4,096 tokens. Both "
-        "axes are logarithmic.)",
+        f"(DeepSeek-V3 on H200, weights in {FP8.name}, cache in {OWNED.kv.name}, 4,096 tokens.)",
         parts=lambda wide: [_fits(most)],
     )
 

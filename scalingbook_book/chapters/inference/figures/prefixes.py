@@ -46,11 +46,12 @@ def storage() -> Figure:
         "tokens, and bytes read per step. They are equal for attention to all or to recent tokens, from 69 "
         "GB of Llama 2 7B down to half a GB of Mistral 7B. Only the sparse models, DeepSeek-V3.2 and V4-Pro, "
         "read much less than they store.",
-        caption=f"Bytes that one sequence of {count(CONTEXT)} tokens stores, and that each decode step reads "
-        "of it, all in bf16 with recurrent states in fp32. Sharing heads and windows reduce both. An indexer "
-        f"reduces only the reads: DeepSeek-V3.2 stores even more than V3, because of the index, but reads "
-        f"{percent(sparse.read_bytes / latent.read_bytes)} of what V3 reads. From the first "
-        f"model to the last, storage shrinks by a factor of {most:.0f}. (Logarithmic axis.)",
+        caption=f"Bytes that one sequence of {count(CONTEXT)} tokens stores, and bytes that each decode step "
+        "reads of it. Shared heads and windows reduce both. An indexer reduces only the reads: DeepSeek-V3.2 "
+        "stores even more than V3, because of the index, but reads "
+        f"{percent(sparse.read_bytes / latent.read_bytes)} of what V3 reads. From the first model to the last, "
+        f"storage shrinks by a factor of {most:.0f}. (In bf16, with recurrent states in fp32. Models are in the "
+        "order of their mechanism: full attention, windows, and latent, recurrent and compressed caches.)",
         parts=lambda wide: [
             Bars(
                 Scale("bytes per sequence", "B", "log"),
@@ -73,7 +74,7 @@ def radix() -> Figure:
         "then its second and its retried turn; the other with another user's question. The leaves are "
         "marked as the first to be evicted.",
         caption="A prefix tree (radix tree). Each node is a block of tokens together with everything before "
-        "it, and the number counts the requests that use it. Three prompts of 4, 4 and 3 blocks store only 6. If "
+        "it, labeled with the requests that use it. Three prompts of 4, 4 and 3 blocks store only 6. If "
         "memory runs out, the least recently used leaf is evicted first (gray), because every block needs "
         "those above it.",
         parts=lambda wide: [_tree(wide)],
@@ -81,7 +82,7 @@ def radix() -> Figure:
 
 
 def _tree(wide: float) -> Sketch:
-    x, box, high, step = wide / 2, min(150.0, wide / 3 - 12), 34.0, 62.0
+    x, box, high, step = wide / 2, min(150.0, wide / 3 - 12), 42.0, 70.0
     left, right = wide * 0.3, wide * 0.78
 
     def node(at: float, level: int, text: str, color: int, shade: float = 0.3) -> Area:
@@ -94,12 +95,12 @@ def _tree(wide: float) -> Sketch:
 
     near, far = left - box / 2 - 4, left + box / 2 + 4
     shapes: list[Shape] = [
-        node(x, 0, "system 1 · 3", CACHE),
-        node(x, 1, "system 2 · 3", CACHE),
-        node(left, 2, "turn 1 · 2", NETWORK),
-        node(right, 2, "question · 1", IDLE, 0.15),
-        node(max(near, box / 2 + 4), 3, "turn 2 · 1", IDLE, 0.15),
-        node(far, 3, "retry · 1", IDLE, 0.15),
+        node(x, 0, "system 1\n3 requests", CACHE),
+        node(x, 1, "system 2\n3 requests", CACHE),
+        node(left, 2, "turn 1\n2 requests", CACHE),
+        node(right, 2, "question\n1 request", IDLE, 0.15),
+        node(max(near, box / 2 + 4), 3, "turn 2\n1 request", IDLE, 0.15),
+        node(far, 3, "retry\n1 request", IDLE, 0.15),
         edge((x, 0), (x, 1)),
         edge((x, 1), (left, 2)),
         edge((x, 1), (right, 2)),

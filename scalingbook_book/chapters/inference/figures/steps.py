@@ -107,9 +107,12 @@ def _triangles(wide: float, n: int) -> Sketch:
     shapes: list[Shape] = []
     for k, (name, cells) in enumerate((("without a cache", again), ("with a cache", kept))):
         middle = wide * (2 * k + 1) / 4
+        left = middle - side * n / 2
         shapes.append(Words(x=middle, y=14, text=name, bold=True))
-        shapes.append(Cells(x=middle - side * n / 2, y=26, rows=cells, wide=side, high=side))
-    swatches, bottom = key(wide, 40 + side * n, {MATH: "computed", CACHE: "read from the cache"})
+        shapes.append(Words(x=left, y=34, text="tokens →", align="start", quiet=True))
+        shapes.append(Cells(x=left, y=42, rows=cells, wide=side, high=side))
+        shapes.append(Words(x=left, y=58 + side * n, text="↓ passes", align="start", quiet=True))
+    swatches, bottom = key(wide, 72 + side * n, {MATH: "computed", CACHE: "read from the cache"})
     return Sketch(wide, bottom, [*shapes, *swatches])
 
 

@@ -32,7 +32,7 @@ def front() -> Figure:
         caption="Cost of output tokens against time per token, on 8 to 64 chips. The batch grows along each "
         "curve: the cost falls by a factor of more than fifty, while latency rises only a few "
         "times. More chips are faster only up to a point, and they cost more. (Llama 3 70B, int8, "
-        "TPU v5e at its list price, context 2,048; decode only. Both axes are logarithmic.)",
+        "TPU v5e at its list price, context 2,048; decode only.)",
         parts=lambda wide: [_chart(curves)],
     )
 
@@ -71,17 +71,17 @@ def draft() -> Figure:
         caption="One round of speculative decoding, compared with plain decode steps. A verification reads "
         f"the weights and the cache once for all draft tokens. If {KEPT} of {GUESSES} are accepted "
         f"and the large model adds one, the round yields {KEPT + 1} tokens in the time of {took:g} "
-        "plain steps. (To scale.)",
+        "plain steps. (To scale; the rejected draft token is dashed.)",
         parts=lambda wide: [_lanes(wide)],
     )
 
 
 def _lanes(wide: float) -> Sketch:
-    left = 66.0
+    left = 104.0
     unit = (wide - left - 8) / (KEPT + 1)
     shapes: list[Shape] = [
-        Words(x=left - 10, y=30, text="plain", align="end"),
-        Words(x=left - 10, y=96, text="draft", align="end"),
+        Words(x=left - 10, y=30, text="plain decode", align="end"),
+        Words(x=left - 10, y=96, text="speculative", align="end"),
     ]
     shapes += [
         Area(x=left + unit * k, y=10, wide=unit - 3, high=30, text=f"{k + 1}", color=MEMORY)

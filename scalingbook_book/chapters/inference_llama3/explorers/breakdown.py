@@ -52,7 +52,7 @@ class BatchSweep(NamedTuple):
 
     def refs(self) -> list[RefLine]:
         """What happens at which batch."""
-        named = (("B_crit", self.knee), ("cache = weights", self.level), ("memory full", self.most))
+        named = (("critical batch", self.knee), ("cache = weights", self.level), ("memory full", self.most))
         return [RefLine(name, x) for name, x in named if 1 <= x <= _MOST]
 
 

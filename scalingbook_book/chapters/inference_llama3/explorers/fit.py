@@ -117,7 +117,7 @@ def _tanks(shown: list[ServingFit]) -> Bars:
 
 
 def _table(shown: list[ServingFit], G: int) -> Grid:
-    heads = ("fit", "step", "tokens\n/s per\nchip", "requests\n/s", "USD per\nmillion")
+    heads = ("fit", "step", "tokens\n/s per\nchip", "re-\nquests\n/s", "USD\nper\nmillion")
     best = max(f.rate for f in shown)
     return Grid(
         "Decode only, with the largest batch that fits",

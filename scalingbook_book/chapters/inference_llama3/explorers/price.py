@@ -106,7 +106,7 @@ def _cache(model: str, kv: str, S: int) -> float:
 
 
 def _table(all_of: list[Worth], cache: float, flops: float) -> Grid:
-    heads = ("FLOPs\nper $1", "bytes\nper $1", "held\nper $1/h", "million\nprompt", "million\noutput")
+    heads = ("FLOPs\nper $1", "bytes\nper $1", "held\nper\n$1/h", "million\nprompt", "million\noutput")
     columns = [
         [(w.flops, si(w.flops)) for w in all_of],
         [(w.read, si(w.read, "B")) for w in all_of],
@@ -130,7 +130,7 @@ def _chart(all_of: list[Worth], model: str, kv: str, S: int, flops: float) -> Ch
     ]
     return Chart(
         Scale("tokens of context", "", "pow2"),
-        Scale("USD per million output tokens (lower bound)", "", "log"),
+        Scale("USD per million tokens, lower bound", "", "log"),
         (*lines, RefLine("here", S)),
         title="Cost of output tokens by context length",
     )

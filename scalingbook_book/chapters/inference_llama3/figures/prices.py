@@ -44,7 +44,7 @@ def front() -> Figure:
         caption=f"The Pareto front of latency and cost for Llama 3 70B on sixteen TPU v5e. Of {found.ways:,} "
         f"layouts and batch sizes, these {len(found.points)} are the best: no other is both faster "
         f"and cheaper. A million tokens cost {said} per token. (Weights and cache in int8, prompts "
-        "of 2,048 tokens, answers of 512, peak rates, logarithmic axes. The time to first token is "
+        "of 2,048 tokens, answers of 512, peak rates. The time to first token is "
         f"not limited here: at {si(named[1].itl_s, 's', 2)} per token, it is "
         f"{si(named[1].ttft_s, 's')}.)",
         parts=lambda _: [_front(found, named)],
@@ -54,7 +54,7 @@ def front() -> Figure:
 def _front(found: planner.Front, named: tuple[planner.Option, ...]) -> Chart:
     labels = [f"{found.price(p)}, {p.sequences * p.copies:.0f} user{'s' * (p.sequences > 1)}" for p in named]
     return Chart(
-        x=Scale("inter-token latency (ms)", "", "log", low=5, high=200),
+        x=Scale("inter-token latency", "ms", "log", low=5, high=200),
         y=Scale("USD per million tokens", "", "log", low=1, high=60),
         marks=(
             Curve("", [1e3 * p.itl_s for p in found.points], [p.cost for p in found.points], color=MEMORY),
@@ -79,8 +79,8 @@ def tornado() -> Figure:
     return Figure(
         key="inference_llama3.tornado",
         alt=f"For seven changes, three bars each: the share of the cost of a token that is saved with one user, with {B} users, and with as many as fit. {said}.",
-        caption="Fraction of the cost per token saved by seven changes. More memory bandwidth helps at "
-        "every batch size, while more compute hardly helps at this context length. int4 weights "
+        caption="Reduction of the cost per token by seven changes, at three batch sizes. More memory bandwidth "
+        "helps at every batch size, while more compute hardly helps at this context length. Int4 weights "
         "help with few users, and an int4 cache helps with many.",
         parts=lambda wide: [_bars(wide, {name: saved[name] for name in order})],
     )
@@ -98,6 +98,8 @@ def _bars(wide: float, saved: dict[str, list[float]]) -> Sketch:
     unit = (wide - left - 48) / max(max(row) for row in saved.values())
     groups = ((MEMORY, "one user"), (MATH, f"{B} users"), (CACHE, "all that fit"))
     shapes, y = key(wide, 2, dict(groups))
+    shapes.append(Words(x=left, y=y + 14, text="cost per token", align="start", quiet=True))
+    y += 20
     for name, row in saved.items():
         shapes.append(Words(x=left - 8, y=y + 1.5 * high + 6, text=name, align="end"))
         for k, ((color, _), share) in enumerate(zip(groups, row, strict=True)):

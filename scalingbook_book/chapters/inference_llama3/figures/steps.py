@@ -13,7 +13,6 @@ from scalingbook_book.reader.figures.shapes import (
     NETWORK,
     Area,
     Arrow,
-    Cells,
     Shape,
     Words,
 )
@@ -44,7 +43,8 @@ def tanks() -> Figure:
         alt=f"Three tanks: the memory of 16, 8 and 4 chips, each half as high as the one before. Half of each is filled with weights and the rest with sequences: {said}.",
         caption="Memory of three slices that serve the model with bf16, int8 and int4 elements. Halving "
         "both the bytes per element and the number of chips leaves the proportions unchanged: the weights "
-        "take half of each memory, and the rest holds the same number of sequences, up to rounding.",
+        "take half of each memory, and the rest holds the same number of sequences, up to rounding. "
+        "(Heights are proportional to bytes.)",
         parts=lambda wide: [_tanks(wide, held)],
     )
 
@@ -61,18 +61,18 @@ def _tanks(wide: float, held: dict[str, int]) -> Sketch:
         one = high * arithmetic.kv_cache(LLAMA, S, dtype).nbytes / (n * V5E.hbm_bytes)
         shapes.append(Area(x=x, y=floor - high, wide=broad, high=high, color=IDLE, shade=0.04))
         shapes.append(Area(x=x, y=floor - filled, wide=broad, high=filled, color=MEMORY, text="weights"))
-        cells = [[CACHE] for _ in range(held[shape])]
         shapes.append(
-            Cells(
+            Area(
                 x=x,
                 y=floor - filled - one * held[shape],
-                rows=cells,
                 wide=broad,
-                high=one,
-                air=min(0.6, one / 4),
+                high=one * held[shape],
+                color=CACHE,
+                text=f"{held[shape]}\nsequences" if k < 1 else "",
             )
         )
-        shapes.append(Words(x=middle, y=floor - high - 8, text=f"{held[shape]} sequences"))
+        if k:
+            shapes.append(Words(x=middle, y=floor - high - 8, text=f"{held[shape]} sequences"))
         shapes.append(Words(x=middle, y=floor + 18, text=f"{shape.replace('x', ' × ')}, {dtype}", bold=True))
         shapes.append(Words(x=middle, y=floor + 35, text=si(n * V5E.hbm_bytes, "B"), quiet=True))
     return Sketch(wide, floor + 42, shapes)
@@ -84,17 +84,19 @@ def step() -> Figure:
         LLAMA.params, V5E, 16, batch=B, cache_bytes=arithmetic.kv_cache(LLAMA, S, INT8).nbytes, weights=INT8
     )
     real = {shape: step_on(shape) for shape in CORNERS}
-    lanes = {"the rule": (rule.weights_s, rule.kv_s, 0.0, 0.0)} | {
+    lanes = {"no network": (rule.weights_s, rule.kv_s, 0.0, 0.0)} | {
         shape.replace("x", " × "): _parts(one) for shape, one in real.items()
     }
     first, second = (si(one.total_s, "s") for one in real.values())
     return Figure(
         key="inference_llama3.step",
         alt="Three bars of time, made of weights, cache, transfers and hop latency. "
-        + "; ".join(f"{name}: {', '.join(si(part, 's') for part in parts)}" for name, parts in lanes.items())
+        + "; ".join(
+            f"{name}: {', '.join(si(part, 's') for part in parts if part)}" for name, parts in lanes.items()
+        )
         + ".",
-        caption=f"Components of a decode step. With communication, a step takes {first} instead of "
-        f"{si(rule.total_s, 's')}. On twice the chips, it takes {second}: each chip reads half as "
+        caption=f"Components of a decode step, by the rule without communication and on two slices. With "
+        f"communication, a step on a 4 × 4 takes {first} instead of {si(rule.total_s, 's')}. On twice the chips, it takes {second}: each chip reads half as "
         f"many bytes, but hop latency grows. ({B} sequences of {S:,} tokens, int8.)",
         parts=lambda wide: [_lanes(wide, lanes)],
     )
@@ -107,7 +109,7 @@ def _parts(one: inference.InferenceStep) -> tuple[float, float, float, float]:
 
 
 def _lanes(wide: float, lanes: dict[str, tuple[float, float, float, float]]) -> Sketch:
-    left = 76.0
+    left = 92.0
     names = ((MEMORY, "weights"), (CACHE, "cache"), (NETWORK, "transfers"), (IDLE, "hop latency"))
     most = max(sum(parts) for parts in lanes.values())
     shapes, y = key(wide, 2, dict(names))

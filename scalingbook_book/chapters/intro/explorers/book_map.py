@@ -91,7 +91,7 @@ CHAPTERS = (
         "training",
         "Training",
         "Which parallelism strategy for which model?",
-        "data parallel: B / n > C / W_ici",
+        "data parallel: B / n > C / ICI bandwidth",
         f"{count(round(rules.data_parallel_tokens(chips.V5P, axes=3)))} tokens per chip make data "
         "parallelism compute-bound over all three axes of TPU v5p",
     ),
@@ -113,7 +113,7 @@ CHAPTERS = (
         "inference_llama3",
         "Serving Llama 3",
         "Which chips should serve a model, and at what price per token?",
-        "step ≥ bytes of weights / (n · W_hbm)",
+        "step ≥ bytes of weights / (n · HBM bandwidth)",
         f"{si(140e9 / (16 * chips.V5E.hbm_bytes_per_s), 's')} to read 70 billion bf16 weights on 16 TPU v5e",
     ),
     Chapter(
@@ -157,7 +157,7 @@ CHAPTERS = (
         "architectures",
         "Linear attention, sparse attention and diffusion",
         "What does each architecture save: compute, traffic or memory?",
-        "a hybrid's KV cache is at most L/L_f times smaller",
+        "only full-attention layers keep a KV cache",
         f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).cached_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
     ),
     Chapter(
@@ -179,7 +179,7 @@ CHAPTERS = (
         "posttraining_faults",
         "Fault tolerance and goodput",
         "How much of a long run survives its failures?",
-        "goodput ≤ e^(-restart time / time between failures)",
+        "goodput ≤ exp(−restart time / MTBF)",
         f"{percent(_left(100_000))} of the time is useful on 100,000 chips if a restart takes ten minutes",
     ),
     Chapter(
@@ -233,7 +233,7 @@ def _map(*, path: str, step: int) -> View:
 def _box(chapter: Chapter, place: int, at: int) -> Cell:
     color = 2 if place == at else 0 if place < at else None
     return Cell(
-        f"{chapter.title}\n{chapter.formula}",
+        chapter.title,
         color,
         f"{place + 1}. {chapter.question}",
         level=1 if place == at else 0.4,

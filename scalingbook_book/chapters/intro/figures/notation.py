@@ -84,10 +84,10 @@ def links() -> Figure:
         alt=f"Bars for two chips. A {V5P.name}: one link in one direction {told[V5P][0]}, an axis {told[V5P][1]}, all six "
         f"links in one direction {told[V5P][2]}, in both {told[V5P][3]}. An {H100.name}: one link {told[H100][0]}, all "
         f"{H100.links} links in one direction {told[H100][1]}, in both {told[H100][2]}.",
-        caption=f"The bandwidth of a {V5P.name} and of an {H100.name}, counted in four ways: in one direction, "
-        f"except for the last bar. Vendors quote the last bar, while this book starts from one link, so "
+        caption=f"The bandwidth of a {V5P.name} and of an {H100.name}, counted in several ways: in one "
+        "direction, except for the last bar. Vendors quote the last bar, while this book starts from one link, so "
         f"{told[V5P][3]} and {told[V5P][0]} describe the same {V5P.name}. Before you divide by a "
-        "bandwidth, find out which of the four it is.",
+        "bandwidth, find out which of these it is.",
         parts=lambda wide: [_links(wide, counts)],
     )
 
@@ -126,7 +126,7 @@ def written() -> Figure:
         "shard of an array that it holds: the whole array; the upper or the lower half; a quarter; a quarter of the rows; "
         "a partial sum of the whole; the left or the right half. Below, columns of A times the matching rows of B give "
         "partial sums of all of C.",
-        caption=f"Six shardings of a {ROWS} × {ROWS} array on the mesh X=2, Y=2 (X down, Y across), and a "
+        caption=f"Six shardings of an {ROWS} × {ROWS} array on the mesh X=2, Y=2 (X down, Y across), and a "
         "sharded matmul. Each color is a chip, and the local shape is written below. A mesh axis "
         "that shards no dimension replicates the array; one that shards the dimension that a matmul "
         "sums over leaves partial sums.",

@@ -41,7 +41,7 @@ def regimes() -> Figure:
         "batch, efficiency falls beyond the knee. If the batch grows with the number of chips, "
         "there is no knee: with enough tokens per chip, efficiency stays perfect on any number of "
         "chips, and with too few, it is low almost from the start. (TPU v5p, 8 billion parameters, "
-        "three torus axes, up to one pod. The axis of chips is logarithmic.)",
+        "three torus axes, up to one pod.)",
         parts=lambda wide: [_blocks(wide), _curves()],
     )
 
@@ -71,8 +71,14 @@ def _curves() -> Chart:
         Scale("efficiency", "%", "linear", 0, 110),
         (
             Curve("strong", COUNTS, [strong(n) for n in COUNTS], MEMORY),
-            Curve(f"weak: {count(ENOUGH)} per chip", COUNTS, [weak(ENOUGH, n) for n in COUNTS], MATH),
-            Curve(f"weak: {count(FEW)} per chip", COUNTS, [weak(FEW, n) for n in COUNTS], MATH, dashed=True),
+            Curve(f"weak: {count(ENOUGH)} tokens per chip", COUNTS, [weak(ENOUGH, n) for n in COUNTS], MATH),
+            Curve(
+                f"weak: {count(FEW)} tokens per chip",
+                COUNTS,
+                [weak(FEW, n) for n in COUNTS],
+                MATH,
+                dashed=True,
+            ),
             RefLine("knee", scaling.knee(B, V5P, axes=3)),
         ),
     )

@@ -20,7 +20,8 @@ def worth() -> Figure:
         caption="Each rectangle is a training run to the same quality: its width is the work, its height "
         "the time per unit of work, and its area the total time. With a 20% quality gain and a 20% "
         f"efficiency loss, the run takes {percent(areas[1] - 1, 1)} longer. Only a gain of "
-        f"{percent(1 / SLOWED - 1, 2)} makes up for running at {percent(SLOWED, 2)} of the speed.",
+        f"{percent(1 / SLOWED - 1, 2)} makes up for running at {percent(SLOWED, 2)} of the speed. (To scale; "
+        "the dashed square is the run before the change.)",
         parts=lambda wide: [_areas(wide)],
     )
 
@@ -35,7 +36,7 @@ def _areas(wide: float) -> Sketch:
         left = x - unit / 2
         shapes.append(Area(x=left, y=floor - unit, wide=unit, high=unit, color=None, shade=0, dashed=True))
         shapes += _area(name, left, floor, (across, high), f"{1 / (g * h):.2f}")
-        said = f"work {1 / g:.2f}\n× time {1 / h:.2f}"
+        said = f"work {1 / g:.2f}\n× {1 / h:.2f} per unit"
         shapes.append(Words(x=x, y=floor + 18, text=said, quiet=True))
     return Sketch(wide, floor + 44, shapes)
 
@@ -43,6 +44,6 @@ def _areas(wide: float) -> Sketch:
 def _area(name: str, x: float, floor: float, size: tuple[float, float], text: str) -> list[Shape]:
     across, high = size
     return [
-        Area(x=x, y=floor - high, wide=across, high=high, color=MATH, text=f"run\n{text}"),
+        Area(x=x, y=floor - high, wide=across, high=high, color=MATH, text=f"time\n{text}"),
         Words(x=x + across / 2, y=16, text=name, bold=True),
     ]

@@ -39,7 +39,10 @@ def five_sums() -> Figure:
 def _batches(math: float, sum_s: float) -> list[Span]:
     """Each lane's products, and the sums after them."""
     spans: list[Span] = []
-    for name, sums in (("each time", [sum_s] * BATCHES), ("at the end", [0.0] * (BATCHES - 1) + [sum_s])):
+    for name, sums in (
+        ("AllReduce each time", [sum_s] * BATCHES),
+        ("one AllReduce", [0.0] * (BATCHES - 1) + [sum_s]),
+    ):
         at = 0.0
         for k, summed in enumerate(sums):
             spans += [
@@ -98,18 +101,23 @@ def credit() -> Figure:
         alt="Two pairs of timelines. Without credits, a fast chip writes buffers 0, 1 and 0 again, while its neighbor still reads buffer 0. "
         "With credits, the third write waits until this read has ended.",
         caption="Writes and reads of two chips in a ring kernel, without and with credits. Without a "
-        "credit, the third write overwrites a buffer that is still being read. The reader sends a "
-        "credit when it is done, and the writer waits for it. (Not to scale.)",
+        "credit, the third write (orange) overwrites a buffer that is still being read. The reader sends "
+        "a credit when it is done, and the writer waits for it. (Numbers are buffers. Not to scale.)",
         parts=lambda wide: [
-            lanes(wide, _writes(2), title="without credit"),
-            lanes(wide, _writes(4), title="with credit", end=7),
+            lanes(wide, _writes(2), title="without credits"),
+            lanes(wide, _writes(4), title="with credits", end=7),
         ],
     )
 
 
 def _writes(third: float) -> list[Span]:
     """Writes of one unit of time, reads of three; the third write starts at `third`."""
-    writes = [Span("fast chip writes", at, at + 1, str(k % 2), NETWORK) for k, at in enumerate((0, 1, third))]
+    starts = (0, 1, third)  # the first buffer is read until 4
+    colors = (NETWORK, NETWORK, MATH if third < 4 else NETWORK)
+    writes = [
+        Span("fast chip writes", at, at + 1, str(k % 2), color)
+        for k, (at, color) in enumerate(zip(starts, colors, strict=True))
+    ]
     reads = [Span("slow chip reads", at, at + 3, str(k), MEMORY) for k, at in enumerate((1, 4))]
     return [*writes, *reads]
 

@@ -164,7 +164,7 @@ def _exchange(wide: float) -> Sketch:
     abreast = wide > 400
     slot, deep = (15.0, 54.0) if abreast else (14.0, 50.0)
     start, row = (166.0, 4 * (2 * slot + 6)) if abreast else (130.0, 4 * (2 * slot + 6))
-    far, down = (wide - row - 2, 26.0) if abreast else (start, 292.0)
+    far, down = (wide - row - 2, 26.0) if abreast else (start, 328.0)
     shapes: list[Shape] = [
         Words(x=20, y=14, text="tokens", align="start", bold=True),
         Words(x=start, y=14, text="two slots per expert", align="start", bold=True),
@@ -180,7 +180,11 @@ def _exchange(wide: float) -> Sketch:
             Words(x=far - 8, y=low + 12, text=f"expert {i}", align="end", quiet=True),
             *_buckets(far, low, slot, [i] * N, came),
         ]
-    x0, x1, y = (start + row + 6, far - 68, 26 + 1.5 * deep) if abreast else (4.0, 62.0, 244.0)
+    x0, x1, y = (
+        (start + row + 6, far - 68, 26 + 1.5 * deep)
+        if abreast
+        else (start + row / 2 - 60, start + row / 2 + 60, 252.0)
+    )
     shapes += [
         Arrow(x0=x0, y0=y - 4, x1=x1, y1=y - 4, color=NETWORK, thick=3),
         Words(x=(x0 + x1) / 2, y=y - 16, text="AllToAll"),

@@ -14,8 +14,8 @@ CALM = 4  # the color of rows that name what runs, not which unit is busy
 STAGES = (  # name, mesh, blocks of a weight W[D, F] down and across, what a layer communicates
     ("one device", "1 × 1", (1, 1), "no collectives"),
     ("FSDP", "8 × 1", (8, 1), "gather weights\nscatter gradients"),
-    ("FSDP and TP", "4 × 2", (4, 2), "and gather and\nscatter positions"),
-    ("FSDP and experts", "4 × 2", (4, 2), "the same, with\nexperts over Y"),
+    ("FSDP and TP", "4 × 2", (4, 2), "also gather and\nscatter activations"),
+    ("FSDP and experts", "4 × 2", (4, 2), "the same, and\nexperts over Y"),
 )
 
 
@@ -29,7 +29,7 @@ def step_stages() -> Figure:
         "expert and over X by rows.",
         caption="One weight of the MLP in the four stages of this page. The program stays the same; only "
         "the sharding rules and the mesh change. The state of the dense model takes "
-        f"{one} on one device and {eight} per chip on eight. (Each block is on one device. D runs down, F across.)",
+        f"{one} on one device and {eight} per chip on eight. (Each block is on one device; the colors are the two positions along Y. D runs down, F across.)",
         parts=lambda wide: [_stages(wide, one, eight)],
     )
 

@@ -37,7 +37,7 @@ def rulers() -> Figure:
         key="lowprecision.rulers",
         alt=f"Four formats on logarithmic axes, each with a line at every positive representable value, from the largest down over {OCTAVES} binades. {said}. "
         "The lines of the floating-point formats repeat from binade to binade; those of int8 crowd at the right end.",
-        caption=f"The positive representable values of four formats on a logarithmic axis. The largest is at the right edge, and the axis shows the {OCTAVES} binades below it. A floating-point format "
+        caption="The positive representable values of four formats. The largest is at the right edge. A floating-point format "
         "has the same number of values in each binade. An integer format has most of its values in the last one.",
         parts=lambda wide: [_rulers(wide)],
     )
@@ -54,7 +54,10 @@ def _rulers(wide: float) -> Sketch:
         ends = [log2(mark / element.largest) for mark in element.positive_values]
         xs = [right + (right - left) * end / OCTAVES for end in ends if end > -OCTAVES]
         shapes += [Area(x=x - 0.5, y=y + 24, wide=1, high=26, color=MEMORY, shade=0.6) for x in xs]
-    return Sketch(wide, 62.0 * len(RULERS), shapes)
+    foot = 62.0 * len(RULERS)
+    label = f"{OCTAVES} binades below the largest value (log) →"
+    shapes.append(Words(x=right, y=foot + 6, text=label, align="end", quiet=True))
+    return Sketch(wide, foot + 12, shapes)
 
 
 def outlier() -> Figure:
@@ -97,9 +100,10 @@ def blocks() -> Figure:
     return Figure(
         key="lowprecision.blocks",
         alt=f"Three blocks as strips of bits, each with its scale at the end. {said}.",
-        caption="128 elements of three formats with their scales; lengths are proportional to bits. "
-        + ", ".join(f"{f.name} takes {f.bytes:.7g} bytes per element" for f in forms)
-        + ". Shorter blocks follow the values more closely, but they need more scales.",
+        caption="128 elements of three formats with their scales, which are the short pieces. Shorter blocks follow the "
+        "values more closely, but they need more scales. Bytes per element, scales included: "
+        + ", ".join(f"{f.bytes:.7g} in {f.name}" for f in forms)
+        + ". (Lengths are proportional to bits.)",
         parts=lambda wide: [_blocks(wide, forms)],
     )
 
@@ -143,6 +147,6 @@ def walk() -> Figure:
         + ".",
         caption=f"A weight under {STEPS:,} small updates: in bf16 with rounding to nearest, it never moves, "
         f"because representable values are {BF16_ELEMENT.ulp(START):.4f} apart. With stochastic "
-        f"rounding, it follows the exact value with some noise. (Each update is {UPDATE:g}.)",
+        f"rounding, it follows the exact value with some noise. (Each update is −{-UPDATE:g}.)",
         parts=lambda wide: [Chart(Scale("steps"), Scale("weight", "", "linear", 1.3, 1.55), curves)],
     )

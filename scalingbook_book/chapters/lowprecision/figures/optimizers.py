@@ -49,7 +49,7 @@ def singular() -> Figure:
             Chart(
                 Scale("initial singular value", "", "log"),
                 Scale("singular value afterwards", "", "linear", 0, 1.4),
-                (*curves, RefLine("1", 1, axis="y")),
+                (*curves, RefLine("target: 1", 1, axis="y")),
             )
         ],
     )
@@ -64,11 +64,11 @@ def layouts() -> Figure:
     )
     return Figure(
         key="lowprecision.layouts",
-        alt=f"Four drawings of a matrix on four of the chips: sharded along the short side, sharded along the long side, replicated, and with four matrices of which each chip owns one. {said}.",
+        alt=f"Four drawings of a matrix on four of the chips: sharded along the short side, sharded along the long side, replicated, and owned by one chip. {said}.",
         caption=f"Four layouts for five iterations on one matrix of {M:,} × {N:,}, on {MACHINE.chips} TPU "
         "v5p. Colors stand for chips (four are shown), and a pale matrix is replicated on all of "
-        "them. With one owner per matrix, a chip communicates only before the first iteration and "
-        "after the last one.",
+        "them. With one owner per matrix, other chips own other matrices, and a chip communicates only "
+        "before the first iteration and after the last one.",
         parts=lambda wide: [_layouts(wide, found)],
     )
 
@@ -86,11 +86,14 @@ def _layouts(wide: float, found: tuple[library.Orthogonalization, ...]) -> Sketc
     room = wide / across
     shapes: list[Shape] = []
     for k, one in enumerate(found):
-        x, y, cell = room * (k % across), 130.0 * (k // across), (room - 16) / 12
-        shapes.append(Words(x=x + room / 2, y=y + 14, text=LAYOUTS[one.name], bold=True))
-        shapes.append(Cells(x=x + 8, y=y + 24, rows=HELD[one.name], wide=cell, high=11, air=1.0))
-        shapes.append(Words(x=x + room / 2, y=y + 88, text=f"compute {si(one.math_s, 's')}", color=MATH))
-        shapes.append(
-            Words(x=x + room / 2, y=y + 106, text=f"network {si(one.network_s, 's')}", color=NETWORK)
+        x, y, cell = room * (k % across), 146.0 * (k // across), (room - 16) / 12
+        name = (
+            LAYOUTS[one.name].replace(" sharded", "\nsharded").replace(" on", "\non").replace(" per", "\nper")
         )
-    return Sketch(wide, 130.0 * len(found) / across - 14, shapes)
+        shapes.append(Words(x=x + room / 2, y=y + 14, text=name, bold=True))
+        shapes.append(Cells(x=x + 8, y=y + 40, rows=HELD[one.name], wide=cell, high=11, air=1.0))
+        shapes.append(Words(x=x + room / 2, y=y + 104, text=f"compute {si(one.math_s, 's')}", color=MATH))
+        shapes.append(
+            Words(x=x + room / 2, y=y + 122, text=f"network {si(one.network_s, 's')}", color=NETWORK)
+        )
+    return Sketch(wide, 146.0 * len(found) / across - 14, shapes)

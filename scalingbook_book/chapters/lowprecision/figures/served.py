@@ -30,7 +30,7 @@ def served() -> Figure:
         f"{even:.0f} tokens and as bf16 at {equal:.0f}. Fp8: {speeds['fp8 (W8A8)'][0]:.1f} times as fast throughout.",
         caption=f"Speed of a matmul with weights of {D:,} × {F:,} on an H100, relative to bf16, by the roofline. "
         f"Int4 weights win for small batches. They are compute-bound above {fast:.0f} tokens, slower than fp8 above "
-        f"{even:.0f}, and no faster than bf16 above {equal:.0f}. (Logarithmic axis for the tokens.)",
+        f"{even:.0f}, and no faster than bf16 above {equal:.0f}.",
         parts=lambda wide: [
             Chart(
                 x=Scale("tokens of a step", "", "pow2"),

@@ -146,11 +146,7 @@ def _bubble(*, stages: int, microbatches: int, exchange: float, hidden: float) -
         f"{best} is the fastest schedule. In forward passes, DualPipe's bubble takes "
         f"{sig3(float(dual.idle_s))}, and that of zero-bubble takes {sig3(float(plain.idle_s))}. The "
         f"communication that DualPipe hides takes {sig3(float(plain.work_s - dual.work_s))}.",
-        (
-            Bars(
-                Scale("time, in forward passes without communication", ""), list(found), series, stacked=True
-            ),
-        ),
+        (Bars(Scale("time, in forward passes", ""), list(found), series, stacked=True),),
         tuple(
             Readout(f"{name}: idle", float(one.share), "", percent(float(one.share)))
             for name, one in found.items()

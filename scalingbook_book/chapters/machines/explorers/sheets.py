@@ -40,14 +40,14 @@ def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, g
     )
     return View(
         f"One chip performs {si(dense, 'FLOPs/s')} and sends {si(reach, 'B/s')}. Its ridge point is "
-        f"{count_in_words(dense / bandwidth)}, and C/W_dom is {count_in_words(dense / reach)} FLOPs per byte "
-        f"({count_in_words(naive)} as quoted).",
+        f"{count_in_words(dense / bandwidth)}, and it performs {count_in_words(dense / reach)} FLOPs per "
+        f"byte that it sends ({count_in_words(naive)} as quoted).",
         (bars,),
         (
             Readout("dense compute", dense, "FLOPs/s"),
             Readout("links, one direction", reach, "B/s"),
             Readout("memory", memory, "B", binary(memory)),
-            Readout("C/W_dom", dense / reach, "", count_in_words(dense / reach)),
+            Readout("FLOPs per byte sent", dense / reach, "", count_in_words(dense / reach)),
         ),
     )
 
@@ -88,7 +88,7 @@ def _limits(chip: Chip, bits: str) -> dict[str, float]:
         "compute": sheet.flops_per_s,
         "links": sheet.scale_up_bytes_per_s,
         "ridge point": sheet.ridge,
-        "C/W_dom": sheet.balance,
+        "FLOPs per byte sent": sheet.balance,
         "expert width": sheet.expert_width,
     }
 
@@ -107,7 +107,7 @@ def _six(*, one: str, other: str, bits: str) -> View:
     both = [_limits(chip, bits) for chip in pair]
     rows = [
         name
-        for name in ("compute", *_UNITS, "ridge point", "C/W_dom", "expert width")
+        for name in ("compute", *_UNITS, "ridge point", "FLOPs per byte sent", "expert width")
         if name in both[0] | both[1]
     ]
     rows = list(dict.fromkeys(rows))

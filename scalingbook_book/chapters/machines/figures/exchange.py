@@ -6,6 +6,9 @@ from scalingbook_book.chapters.machines.case import EIGHT, RANKS, V3_EXPERT, V4_
 from scalingbook_book.chapters.machines.explorers.experts import spans
 from scalingbook_book.reader.explorers.view import Bars, Chart, Curve, RefLine, Scale, Series, Span, Timeline
 from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.layout import key
+from scalingbook_book.reader.figures.shapes import EXPERTS, MATH, NETWORK
+from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.steps import overlap
 from scalingbook_lib.steps.overlap import Stages, two_microbatches
 from scalingbook_lib.units import count, si
@@ -21,15 +24,15 @@ def hidden() -> Figure:
         key="machines.balance",
         alt=f"A bar chart of fp8 FLOPs per byte that a chip can send into its domain: {said}. Two lines mark {2 * V3_EXPERT:,} and {2 * V4_EXPERT:,}, twice the number of columns of DeepSeek-V3's and V4's experts.",
         caption="FLOPs per byte that chips can send into their domain, compared with the experts of two "
-        "models. If a bar ends before a line, the experts of that model take longer to compute than "
+        "models (lines at 2F for DeepSeek-V3 and V4). If a bar ends before a line, the experts of that model take longer to compute than "
         "to communicate, so their all-to-all can be hidden. Newer chips are not always better: "
         "Rubin's compute rate has grown more than its link bandwidth. (All in fp8 and inside the "
         "domain. MI455X is drawn with half its quoted rate.)",
         parts=lambda wide: [
             Bars(
-                Scale("C/W_dom in FLOPs per byte", "", "linear", 0, 11_000),
+                Scale("fp8 FLOPs per byte sent into the domain", "", "linear", 0, 11_000),
                 list(needs),
-                [Series("", list(needs.values()), 0)],
+                [Series("", list(needs.values()), 2)],
                 refs=(RefLine("V3: 2F", 2 * V3_EXPERT), RefLine("V4: 2F", 2 * V4_EXPERT)),
             )
         ],
@@ -48,7 +51,7 @@ def latency() -> Figure:
         parts=lambda wide: [
             Chart(
                 Scale("ranks", "", "pow2"),
-                Scale("µs", "", "linear", 0, 400),
+                Scale("time (µs)", "", "linear", 0, 400),
                 (Curve("dispatch, fp8", list(RANKS), out, 0), Curve("combine, bf16", list(RANKS), back, 1)),
             )
         ],
@@ -74,15 +77,21 @@ def turns() -> Figure:
         key="machines.turns",
         alt=f"Two timelines of cores and network, for two layers and two microbatches. One after the other, cores and network wait for each other. Overlapped, both are nearly always busy. A layer takes {si(found.alone_s, 's')} without overlap and {si(found.total_s, 's')} with it.",
         caption="Timelines of a layer of DeepSeek-V3 on 64 H100 with 4,096 tokens on each, without and with "
-        "overlap of two microbatches. Orange: attention; violet: experts; green: dispatch and "
-        "combine. While one microbatch computes, the tokens of the other travel. The layer becomes "
+        "overlap of two microbatches. While one microbatch computes, the tokens of the other travel. The layer becomes "
         f"{found.gain:.2f} times as fast, although it sends the same number of bytes. (The SMs that "
         "communication occupies are not counted here.)",
         parts=lambda wide: [
+            _stages(wide),
             Timeline(lanes, row, title="One after the other", end=now),
             Timeline(lanes, spans(one, 2), title="Overlapped", end=now),
         ],
     )
+
+
+def _stages(wide: float) -> Sketch:
+    """The color of each stage of the layer."""
+    shapes, end = key(wide, 2, {MATH: "attention", EXPERTS: "experts", NETWORK: "dispatch and combine"})
+    return Sketch(wide, end, shapes)
 
 
 def waves() -> Figure:

@@ -5,8 +5,10 @@ from math import ceil, sqrt
 from scalingbook_book.chapters.machines.case import narrowest
 from scalingbook_book.reader.explorers.view import Chart, Curve, Points, Scale
 from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.layout import key
 from scalingbook_book.reader.figures.shapes import (
     EXPERTS,
+    IDLE,
     MATH,
     MEMORY,
     NETWORK,
@@ -44,7 +46,7 @@ def _six(wide: float) -> Sketch:
     box = 96.0 if narrow else 170.0
     right, gap = wide - box - 2, wide - 2 * box - 4
     out = [
-        (f"W = {si(RUBIN.scale_up_bytes_per_s, 'B/s')}", f"{chip.domain_chips} chips", 30.0),
+        (f"W = {si(RUBIN.scale_up_bytes_per_s, 'B/s')}", f"domain of\n{chip.domain_chips} chips", 30.0),
         (si(chip.dcn_bytes_per_s or 0, "B/s"), "network", 122.0),
     ]
     shapes: list[Shape] = [
@@ -52,7 +54,7 @@ def _six(wide: float) -> Sketch:
         Area(x=2, y=112, wide=box, high=66, text=f"C = {RUBIN.flops_per_s / 1e15:g}\nPFLOPs/s", color=MATH),
         Arrow(x0=2 + box / 2, y0=88, x1=2 + box / 2, y1=112, color=MEMORY, thick=5),
         Words(x=box + 10, y=104, text=si(chip.hbm_bytes_per_s, "B/s"), align="start", color=MEMORY),
-        Words(x=2, y=200, text=f"at most {chip.power_w:,.0f} W", align="start", quiet=True),
+        Words(x=2, y=200, text=f"power: at most {chip.power_w:,.0f} W", align="start", quiet=True),
     ]
     for k, (rate, name, y) in enumerate(out):
         shapes.append(Area(x=right, y=y, wide=box, high=56, text=name, color=NETWORK, shade=0.3 - 0.2 * k))
@@ -85,12 +87,18 @@ def ridges() -> Figure:
         "multiplies. Along a diagonal, the ridge point is constant. With narrower types, the ridge "
         "points of machines with HBM have risen from 150 to 1,900 FLOPs per byte. SRAM-based "
         "machines are far to the right, below 10.",
-        parts=lambda wide: [_ridges(wide)],
+        parts=lambda wide: [_families(wide), _ridges(wide)],
     )
 
 
+def _families(wide: float) -> Sketch:
+    """The color of each family."""
+    shapes, end = key(wide, 2, dict(enumerate(FAMILIES)))
+    return Sketch(wide, end, shapes)
+
+
 def _ridges(wide: float) -> Chart:
-    lines = [Curve(f"ridge {r}", [2e11, 3e16], [2e11 * r, 3e16 * r], None, dashed=True) for r in RIDGES]
+    lines = [Curve(f"ridge {r:,}", [2e11, 3e16], [2e11 * r, 3e16 * r], IDLE, dashed=True) for r in RIDGES]
     points = [
         Points(
             name,
@@ -109,7 +117,7 @@ def _ridges(wide: float) -> Chart:
 
 
 NAMED = (chips.WSE3, chips.GROQ3, chips.DGX_SPARK, chips.A100)
-MORE = (chips.RUBIN, chips.TPU8T, chips.V5E)
+MORE = (chips.RUBIN, chips.TPU8T, chips.V5E, chips.V5P, chips.TPU7X, chips.MI455X)
 
 DOMAINS = (chips.MI355X, chips.TRAINIUM2, chips.TRAINIUM3, chips.RUBIN, chips.TPU8I, chips.TPU8T)
 
@@ -132,7 +140,7 @@ def domains() -> Figure:
         key="machines.domains",
         alt=f"A square of cells for each machine, with one cell per chip, all to the same scale. {said}.",
         caption="Scale-up domains: the chips that are connected at full speed, with one cell for each (to "
-        "scale). A pair of chips can use a seventh of a chip's links in a full mesh of eight, and "
+        "scale; on a phone, TPU 8t has its own scale). A pair of chips can use a seventh of a chip's links in a full mesh of eight, and "
         "all of them through switches. In a torus, a chip has links only to its neighbors. TPU 8i "
         "has no axes: its Boardfly network connects any two chips in at most seven hops.",
         parts=lambda wide: [_domains(wide)],
@@ -142,29 +150,35 @@ def domains() -> Figure:
 def _domains(wide: float) -> Sketch:
     sides = [ceil(sqrt(size(c))) for c in DOMAINS]
     narrow = wide < 400
-    cell = (wide - (60 if narrow else 190)) / sum(sides[:-1] if narrow else sides)
+    cell = (wide - 60) / sum(sides[:-1]) if narrow else (wide - 360) / sum(sides[-2:])
     shapes: list[Shape] = []
-    x, top, high = 4.0, 44.0, 0.0
+    x, top, high = 4.0, 62.0, 0.0
     for chip, side in zip(DOMAINS, sides, strict=True):
         if narrow and chip is DOMAINS[-1]:
-            shapes.append(Words(x=4, y=top + high + 20, text=f"{chip.name} {size(chip):,}", align="start"))
+            shapes.append(Words(x=4, y=top + high + 20, text=_told(chip), align="start"))
             x, top, cell = 4.0, top + high + 30, (wide - 8) / side
         rows = [[_color(chip)] * min(side, size(chip) - side * r) for r in range(ceil(size(chip) / side))]
         shapes.append(Cells(x=x, y=top, rows=rows, wide=cell, high=cell, air=cell / 5))
         high = max(high, side * cell)
-        x += max(side * cell, 14) + (11 if narrow else 36)
-    return Sketch(wide, top + high + 4, shapes + _names(wide, narrow))
+        if not narrow:
+            middle = x + max(side * cell, 54) / 2
+            left = middle - side * cell / 2
+            shapes[-1] = Cells(x=left, y=top, rows=rows, wide=cell, high=cell, air=cell / 5)
+            shapes.append(Words(x=middle, y=top - 42, text=f"{chip.name}\n{size(chip):,}\n{_kind(chip)}"))
+        x += max(side * cell, 14 if narrow else 54) + (11 if narrow else 24)
+    return Sketch(wide, top + high + 4, shapes + (_names() if narrow else []))
 
 
 def _color(chip: Chip) -> int:
     return {"torus": MEMORY, "mesh": EXPERTS, "switches": NETWORK}[_kind(chip)]
 
 
-def _names(wide: float, narrow: bool) -> list[Shape]:
-    told = [f"{c.name} {size(c):,}" for c in DOMAINS]
-    if narrow:
-        return [
-            Words(x=4, y=14, text=", ".join(told[:3]), align="start"),
-            Words(x=4, y=31, text=", ".join(told[3:5]), align="start"),
-        ]
-    return [Words(x=4, y=14, text=", ".join(told), align="start")]
+def _names() -> list[Shape]:
+    told = [_told(chip) for chip in DOMAINS]
+    return [
+        Words(x=4, y=14, text=",\n".join((", ".join(told[:2]), told[2], ", ".join(told[3:5]))), align="start")
+    ]
+
+
+def _told(chip: Chip) -> str:
+    return f"{chip.name} {size(chip):,} ({_kind(chip)})"

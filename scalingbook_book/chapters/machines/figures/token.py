@@ -17,9 +17,9 @@ def token() -> Figure:
         )
         for name, many in ON.items()
     }
-    labels = [f"{name.partition(',')[0]}: {one.chips}" for name, one in found.items()]
+    labels = [f"{name.partition(',')[0]}, {one.chips} chips" for name, one in found.items()]
     said = "; ".join(
-        f"{label} chips {si(one.read_s, 's')} to read weights, {si(one.hops_s, 's')} of latency"
+        f"{label}: {si(one.read_s, 's')} to read weights, {si(one.hops_s, 's')} of latency"
         for label, one in zip(labels, found.values(), strict=True)
     )
     return Figure(
@@ -31,7 +31,7 @@ def token() -> Figure:
         f"{count(max(1 / one.token_s for one in found.values()))} tokens/s.",
         parts=lambda wide: [
             Bars(
-                Scale("µs per token"),
+                Scale("time per token (µs)"),
                 labels,
                 [
                     Series("reading weights", [1e6 * one.read_s for one in found.values()], 0),

@@ -20,22 +20,28 @@ def boundaries() -> Figure:
     said = "; ".join(f"{name}: {wh}" for name, wh in zip(NAMES, told, strict=True))
     return Figure(
         key="posttraining.boundaries",
-        alt=f"Three nested boxes with the energy of the run of Llama 3.1 405B. {said}.",
+        alt=f"Three bars on one scale with the energy of the run of Llama 3.1 405B, each with what it adds to the one before. {said}.",
         caption=f"Energy of one training run, counted at the chips, the nodes and the site. It is {told[0]}, "
         f"{told[1]} or {told[2]}, depending on what is included. (Llama 3.1 405B, "
-        f"{count_in_words(LARGEST.chip_hours)} H100 hours at 700 W; boxes not to scale.)",
-        parts=lambda wide: [_nested(wide, told)],
+        f"{count_in_words(LARGEST.chip_hours)} H100 hours at 700 W. To scale; each bar adds its last part.)",
+        parts=lambda wide: [_added(wide, [one.joules for one in counted], told)],
     )
 
 
-def _nested(wide: float, told: list[str]) -> Sketch:
+def _added(wide: float, joules: list[float], told: list[str]) -> Sketch:
+    """A bar for each boundary: what the narrower one counts, pale, and what this one adds."""
     shapes: list[Shape] = []
-    for k, (name, wh) in enumerate(reversed(list(zip(NAMES, told, strict=True)))):
-        pad, top = 4 + 14.0 * k, 4 + 48.0 * k
-        shapes.append(Area(x=pad, y=top, wide=wide - 2 * pad, high=196 - top - 14 * k, color=MATH, shade=0.1))
-        shapes.append(Words(x=pad + 10, y=top + 20, text=name, align="start"))
-        shapes.append(Words(x=pad + 10, y=top + 38, text=wh, align="start", bold=True))
-    return Sketch(wide, 204, shapes)
+    unit, before = (wide - 90) / max(joules), 0.0
+    for k, (name, energy_j, wh) in enumerate(zip(NAMES, joules, told, strict=True)):
+        y = 54.0 * k
+        shapes.append(Words(x=4, y=y + 14, text=name, align="start"))
+        if before:
+            shapes.append(Area(x=4, y=y + 20, wide=before * unit, high=24, color=MATH, shade=0.15))
+        added = (energy_j - before) * unit
+        shapes.append(Area(x=4 + before * unit, y=y + 20, wide=added, high=24, color=MATH, shade=0.6))
+        shapes.append(Words(x=12 + energy_j * unit, y=y + 37, text=wh, align="start", bold=True))
+        before = energy_j
+    return Sketch(wide, 54.0 * len(NAMES), shapes)
 
 
 def watts(chip: str, what: str) -> dict[int, float]:

@@ -32,14 +32,20 @@ def three_steps() -> Figure:
     spans = [*_colocated("equal lengths", even), *_colocated("variable lengths", uneven)]
     spans += [
         Span(
-            f"{apart.rollout_chips} chips",
+            f"pool of {apart.rollout_chips} chips",
             0,
             apart.generate_s,
             f"generate {si(apart.generate_s, 's')}",
             MEMORY,
         ),
-        Span(f"{apart.training_chips} chips", 0, apart.score_s, "log-probs", NETWORK),
-        Span(f"{apart.training_chips} chips", apart.score_s, apart.score_s + apart.train_s, "train", MATH),
+        Span(f"pool of {apart.training_chips} chips", 0, apart.score_s, "log-probs", NETWORK),
+        Span(
+            f"pool of {apart.training_chips} chips",
+            apart.score_s,
+            apart.score_s + apart.train_s,
+            "train",
+            MATH,
+        ),
     ]
     more = percent(uneven.total_s / even.total_s - 1)
     return Figure(

@@ -26,7 +26,7 @@ def stops() -> Figure:
     at, known = CHIP_S / LARGE / 60, list(PUBLISHED.values())
     chart = Chart(
         Scale("chips", "", "pow2", 256, 400_000),
-        Scale("MTBF in hours", "", "log", 0.1, 500),
+        Scale("MTBF", "hours", "log", 0.1, 500),
         (
             Curve("at Llama 3's rate", list(hours), list(hours.values()), 0),
             Points("", [n for n, _ in known], [h for _, h in known], list(PUBLISHED), 1),
@@ -36,8 +36,8 @@ def stops() -> Figure:
         key="posttraining.stops",
         alt=f"MTBF against the number of chips, on logarithmic axes: a falling straight line, from {hours[256]:.0f} hours for 256 chips to {60 * hours[262_144]:.0f} minutes for 262,144. "
         "Two published clusters lie below it.",
-        caption="MTBF against the number of chips. Doubling the number of chips halves the MTBF (both axes "
-        f"are logarithmic). At Llama 3's rate, a run on {LARGE:,} chips fails every {at:.0f} minutes. Two "
+        caption="MTBF against the number of chips. Doubling the number of chips halves the MTBF. "
+        f"At Llama 3's rate, a run on {LARGE:,} chips fails every {at:.0f} minutes. Two "
         "other published clusters fail more often, because each report counts different causes.",
         parts=lambda wide: [chart],
     )
@@ -84,11 +84,11 @@ def ladder() -> Figure:
             parts[part].append(100 * share)
     series = [Series(part, values, color) for color, (part, values) in enumerate(parts.items())]
     said = "; ".join(f"{name}: goodput {percent(found.share)}" for name, found in best.items())
-    bars = Bars(Scale("of all time", "%", "linear", 0, 115), list(best), series, stacked=True)
+    bars = Bars(Scale("share of the time", "%", "linear", 0, 105), list(best), series, stacked=True)
     return Figure(
         key="posttraining.ladder",
         alt=f"Three stacked bars that divide the time of a run into goodput, checkpoints, lost work and restarts. {said}.",
         caption=f"How a run on {LARGE:,} chips spends its time, if chips fail at Llama 3's rate. Once "
-        f"checkpoints are fast, restarts cause most of the loss. ({said}.)",
+        "checkpoints are fast, restarts cause most of the loss. (Each run uses its best checkpoint interval.)",
         parts=lambda wide: [bars],
     )

@@ -206,7 +206,7 @@ def _kernels(wide: float, memory: str, said: str, far: bool) -> Sketch:
 WHERE = (  # of a slow step: the question, and the cause if the answer is yes
     ("time between runs?", "the host: data, compilation, waiting", CACHE),
     ("transfers exposed?", "the sharding, or the schedule", NETWORK),
-    ("a kernel above its roofline?", "a shape, a copy, a small batch", MEMORY),
+    ("a kernel slower than its roofline?", "a shape, a copy, a small batch", MEMORY),
     ("more FLOPs than the model's?", "recomputed or replicated work", MATH),
 )
 

@@ -137,10 +137,10 @@ def groups() -> Figure:
     rows, columns = LINES[ROWS], LINES[COLUMNS]
     return Figure(
         key="profiling.groups",
-        alt=f"The eight devices twice, as 2 by 4. On the left, each row has a color: groups {rows.groups}. On the right, each column has a color: groups {columns.groups}. Below each, how the groups are written.",
+        alt=f"The eight devices twice, as 2 by 4. First, each row has a color: groups {rows.groups}. Second, each column has a color: groups {columns.groups}. Below each, how the groups are written.",
         caption="Replica groups of two collectives on a 2 × 4 mesh. They tell you over which mesh axis a "
-        "collective runs. On the left, they are the rows of the table of devices. On the right, "
-        "they are its columns, so the table is transposed before it is divided.",
+        "collective runs. The groups of the all-gather are the rows of the table of devices. Those of the "
+        "all-reduce are its columns, so the table is transposed before it is divided.",
         parts=lambda wide: [_grids(wide)],
     )
 

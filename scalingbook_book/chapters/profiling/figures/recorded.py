@@ -189,8 +189,8 @@ def alive() -> Figure:
         f"at one kernel, {name}, with {binary(peak)}. Every other buffer is small.",
         caption="Buffers of one layer over the kernels that need them. A buffer occupies memory from the "
         f"kernel that writes it to the last kernel that reads it. The peak of {binary(peak)} is "
-        "where both attention scores and probabilities are needed. (The layer of this chapter, one "
-        "TPU v5e.)",
+        "where both attention scores and probabilities are needed. (Widths are proportional "
+        "to bytes. The layer of this chapter, one TPU v5e.)",
         parts=lambda wide: [_ranges(wide)],
     )
 

@@ -35,7 +35,7 @@ def tile() -> Figure:
         "traffic.",
         parts=lambda wide: [
             _strips(wide),
-            _bars(wide, {"each once": ONCE.bytes, f"tiles of {SIDE}": TILED.roofline.bytes}),
+            _bars(wide, {"all once": ONCE.bytes, f"tiles of {SIDE}": TILED.roofline.bytes}),
         ],
     )
 

@@ -34,8 +34,8 @@ def ladder() -> Figure:
         key="rooflines.ladder",
         alt=f"Five pipes into the matrix unit of a TPU v5e, each narrower than the one before: {said}.",
         caption="Bandwidth and ridge point of each memory and link of a TPU v5e. The farther away the bytes "
-        "come from, the lower the bandwidth and the higher the ridge. (The widths of the pipes are "
-        "logarithmic.)",
+        "come from, the lower the bandwidth and the higher the ridge point, in FLOPs per byte. (The widths "
+        "of the pipes are logarithmic.)",
         parts=lambda wide: [_pipes(wide)],
     )
 
@@ -46,7 +46,7 @@ def _pipes(wide: float) -> Sketch:
     left, right = (236.0, wide - 150) if room else (58.0, wide - 92)
     shapes: list[Shape] = [
         Area(x=right, y=24, wide=28, high=step * len(RATES) - 4, color=MATH, text="M\nX\nU", bold=True),
-        Words(x=wide - 2, y=14, text="FLOPs per byte", align="end", quiet=True),
+        Words(x=wide - 2, y=14, text="ridge (FLOPs per byte)" if room else "ridge", align="end", quiet=True),
     ]
     for k, (level, rate) in enumerate(RATES.items()):
         y, thick = 24 + step * (k + 0.46), 9 * log10(rate / 1e9) - 2

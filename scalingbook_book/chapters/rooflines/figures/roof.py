@@ -49,7 +49,12 @@ def _roof(wide: float) -> Sketch:
             Arrow(x0=x(0.25), y0=y(low), x1=x(ridge), y1=y(peak), color=MEMORY, **line),
             Arrow(x0=x(ridge), y0=y(peak), x1=x(8000), y1=y(peak), color=MATH, **line),
             Arrow(x0=x(ridge), y0=y(peak), x1=x(ridge), y1=high - 26, heads=0, dashed=True, thick=0.8),
-            Words(x=x(8000), y=y(peak) + up, text=f"{chip.name[4:]}: {si(peak)}", align="end"),
+            Words(
+                x=x(8000),
+                y=y(peak) + up,
+                text=f"{chip.name[4:]}: {si(peak, 'FLOPs/s') if wide > 400 else si(peak)}",
+                align="end",
+            ),
             Words(x=x(ridge) + (2 if up > 0 else 24), y=high - 10, text=f"{ridge:.0f}", align="end"),
         ]
     for name, (t, right, down) in SHOWN.items():
@@ -61,8 +66,8 @@ def _roof(wide: float) -> Sketch:
     px, py = x(6), y(roofline.attainable(6, V5E))
     shapes += [
         Arrow(x0=left, y0=high - 26, x1=wide - 4, y1=high - 26, thick=1),
-        Words(x=left, y=high - 10, text="FLOPs per byte →", align="start", quiet=True),
-        Words(x=left, y=16, text="↑ attainable FLOPs/s", align="start", quiet=True),
+        Words(x=left, y=high - 10, text="FLOPs per byte (log) →", align="start", quiet=True),
+        Words(x=left, y=16, text="↑ attainable FLOPs/s (log)", align="start", quiet=True),
         Arrow(x0=px, y0=py - 4, x1=px, y1=py - 52),
         Words(x=px - 7, y=py - 34, text="more\nbandwidth", align="end"),
         Arrow(x0=px + 5, y0=py + 4, x1=px + 62, y1=py + 4),
@@ -122,7 +127,8 @@ def ridges() -> Figure:
         key="rooflines.ridges",
         alt=f"Ridge points of ten chips on one logarithmic axis of FLOPs per byte, in bf16 from HBM: {said}.",
         caption="Ridge points of ten chips, in bf16 from HBM. A newer chip does not always have a higher "
-        "ridge point. The H200, which is an H100 with faster memory, has a lower one.",
+        "ridge point. The H200, which is an H100 with faster memory, has a lower one. (Blue: TPUs. Orange: "
+        "GPUs.)",
         parts=lambda wide: [_ridges(wide, known)],
     )
 
@@ -131,7 +137,9 @@ def _ridges(wide: float, known: list[chips.Chip]) -> Sketch:
     """A row for each chip, with a square at its ridge point."""
     left, step = 88.0, 24.0
     x = _axis(100, 700, left, wide - 30)
-    shapes: list[Shape] = [Words(x=left, y=12, text="FLOPs per byte (log) →", align="start", quiet=True)]
+    shapes: list[Shape] = [
+        Words(x=left, y=12, text="ridge point in FLOPs per byte (log) →", align="start", quiet=True)
+    ]
     for k, chip in enumerate(known):
         at, y, tpu = x(rules.ridge(chip)), 30 + step * k, chip in TPUS
         shapes += [

@@ -87,7 +87,7 @@ def hopeless() -> Figure:
         caption="Memory time and compute time against batch size, for a wide and a narrow layer. Each "
         "additional row of X and Y costs memory time as well as compute time. In the narrow layer, "
         "it costs more memory time than compute time, so no batch is large enough to make the layer "
-        "compute-bound.",
+        "compute-bound. (TPU v5e, linear axes, each chart on its own time scale.)",
         parts=lambda wide: [_pair(wide)],
     )
 
@@ -105,7 +105,7 @@ def _pair(wide: float) -> Sketch:
         x = left + long * exact / MOST if exact < MOST else 0.0
         shapes += [
             Words(
-                x=left + 8, y=foot - high - 10, text=f"D = F = {width:,}, time ↑", align="start", bold=True
+                x=left + 8, y=foot - high - 10, text=f"↑ time, D = F = {width:,}", align="start", bold=True
             ),
             Arrow(x0=left, y0=foot, x1=left, y1=foot - high - 16, thick=1),
             Arrow(x0=left, y0=foot, x1=left + long + 16, y1=foot, thick=1),

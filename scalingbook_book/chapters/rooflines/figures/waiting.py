@@ -66,8 +66,9 @@ def overlap() -> Figure:
         f"chunks. While one chunk is computed, the next one is copied. Total times by number of chunks: {took}. "
         f"Two lines mark the larger of the two times, {least}, and their sum, {most}.",
         caption="Overlap of memory and compute in one, two and three chunks. With double buffering, only "
-        "the compute of the last chunk is exposed, so more chunks expose less of it. But no number "
-        "of chunks makes the longer activity itself shorter.",
+        "the compute of the last chunk is exposed, so more chunks expose less of it. No number of "
+        "chunks makes the total shorter than the longer of the two times. (Dashed: the longer time and the "
+        "sum.)",
         parts=lambda wide: [_lanes(wide)],
     )
 
@@ -79,12 +80,14 @@ def _piped(chunks: int) -> roofline.CopyPipeline:
 
 def _lanes(wide: float) -> Sketch:
     """Two rows for each number of chunks, and the two bounds as vertical lines."""
-    left, step, high = 82.0, 78.0, 24.0
+    left, step, high = 82.0, 98.0, 24.0
     scale = (wide - 66 - left) / PRODUCT.upper_s
     foot = 26 + step * len(CHUNKS)
     shapes: list[Shape] = []
     for k, chunks in enumerate(CHUNKS):
-        top, piped = 30 + step * k, _piped(chunks)
+        top, piped = 50 + step * k, _piped(chunks)
+        said = f"{chunks} chunk{'s' * (chunks > 1)}"
+        shapes.append(Words(x=2, y=top - 8, text=said, align="start", bold=True))
         for turn in piped.turns:
             down, color = (0, MEMORY) if turn.stage == "memory" else (high + 3, MATH)
             x, long = left + scale * turn.start_s, scale * (turn.end_s - turn.start_s)
@@ -93,7 +96,7 @@ def _lanes(wide: float) -> Sketch:
             shapes += [Area(x=x, y=top + down, wide=long, high=high, color=color), words]
         took = si(piped.total_s, "s")
         shapes.append(Words(x=wide - 5, y=top + high + 20, text=took, align="end", bold=True))
-    for at, name in ((PRODUCT.lower_s, "larger"), (PRODUCT.upper_s, "sum")):
+    for at, name in ((PRODUCT.lower_s, "max"), (PRODUCT.upper_s, "sum")):
         x = left + scale * at
         shapes += [
             Arrow(x0=x, y0=20, x1=x, y1=foot, heads=0, dashed=True, thick=1),

@@ -117,7 +117,7 @@ def eleven() -> Figure:
         alt="Eleven groups of two by two squares, one square for each chip. The shard that the chip holds "
         "is filled in the color of the chip: the whole matrix in one group, half of it in four, a quarter "
         "of it in six.",
-        caption="Eleven ways to shard a matrix over X2 Y2. Each mesh axis that is used halves the bytes per "
+        caption="Eleven ways to shard a matrix over a 2 × 2 mesh with axes X and Y. Each mesh axis that is used halves the bytes per "
         "chip, and each axis that is not used replicates the array. The order, XY or YX, changes "
         "which chip holds which shard.",
         parts=lambda wide: [_eleven(wide, share)],

@@ -7,8 +7,8 @@ from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.lanes import lanes
 from scalingbook_book.reader.figures.shapes import (
     CACHE,
+    IDLE,
     MATH,
-    MEMORY,
     NETWORK,
     Area,
     Arrow,
@@ -33,7 +33,8 @@ GIGABYTE = 1e9
 
 def shapes() -> Figure:
     """An AllToAll over 64 chips, for four shapes of the torus."""
-    times = {" × ".join(map(str, shape)): _exchange(shape) for shape in SHAPES}
+    names = [" × ".join(map(str, shape)) if len(shape) > 1 else f"ring of {shape[0]}" for shape in SHAPES]
+    times = {name: _exchange(shape) for name, shape in zip(names, SHAPES, strict=True)}
     said = ", ".join(f"{name}: {si(seconds, 's')}" for name, seconds in times.items())
     spans = [Span(name, 0, seconds, si(seconds, "s"), NETWORK) for name, seconds in times.items()]
     return Figure(
@@ -65,7 +66,7 @@ def slices() -> Figure:
         caption="A hierarchical AllReduce of 1 GB per chip over two v5p slices. Reducing inside each slice, "
         "exchanging one 64th per chip between the slices, and gathering inside takes "
         f"{si(ordered.total_s, 's')}. Sending the whole gigabyte between the slices would take "
-        f"{si(naive.total_s, 's')}.",
+        f"{si(naive.total_s, 's')}. (16 of the 64 chips of each slice are drawn.)",
         parts=lambda wide: [_slices(wide)],
     )
 
@@ -99,8 +100,8 @@ def detour() -> Figure:
         f"chips. Gathering first and then slicing takes {said[0]}. Slicing first and then gathering "
         f"takes {said[1]}.",
         caption="Two sequences for the same resharding. Taking a slice is free and leaves less to gather, "
-        "so slicing first is faster by nearly the size of the axis. (bf16[4096, 8192] on v5p, axes "
-        "of four.)",
+        "so slicing first is faster by nearly the size of the axis. (Times are for bf16[4096, 8192] on v5p "
+        "with axes of four; the drawing has axes of two.)",
         parts=lambda wide: [_ways(wide, ways, said)],
     )
 
@@ -112,7 +113,8 @@ def _ways(wide: float, ways: tuple[tuple[str, ...], ...], said: list[str]) -> Sk
     drawn: list[Shape] = []
     for k, (way, time) in enumerate(zip(ways, said, strict=True)):
         y = 24.0 + k * (down + 62)
-        drawn.append(Words(x=2, y=y - 10, text=time, bold=True, align="start"))
+        order = "slice first" if k else "gather first"
+        drawn.append(Words(x=2, y=y - 10, text=f"{order}: {time}", bold=True, align="start"))
         for i, text in enumerate(way):
             drawn += sharded(text, square, x=2 + i * step, y=y, side=side)
             drawn.append(Words(x=2 + i * step + across / 2, y=y + down + 17, text=subscripted(text)))
@@ -144,7 +146,8 @@ def omits() -> Figure:
         caption="Times of two strategies for two matmuls, and the strategy that XLA chooses. Its rule "
         "compares the bytes of the result with those of the weights. In the first matmul, it "
         "reduces, ignoring that an AllReduce moves the data twice. In the second, it gathers, "
-        "ignoring that every chip then repeats the same work. (Each matmul has its own time scale.)",
+        "ignoring that every chip then repeats the same work. (Orange: chosen by XLA. Each matmul has its "
+        "own time scale.)",
         parts=lambda wide: [
             lanes(wide, pair, title=f"I = {I:,}, J = {J:,}") for (I, J), pair in spans.items()
         ],
@@ -162,7 +165,7 @@ def _gather_or_reduce(I: int, J: int, chosen: str) -> list[Span]:
             color,
         )
         for way, seconds in zip(WAYS, _both(I, J), strict=True)
-        for color in [MATH if way == chosen else MEMORY]
+        for color in [MATH if way == chosen else IDLE]
     ]
 
 
@@ -179,9 +182,9 @@ def rounds() -> Figure:
     plans = {"one direction": schedules.all_gather(8, True, False), "both": schedules.all_gather(8)}
     took = {name: plan.step_seconds(nbytes, ring) for name, plan in plans.items()}
     spans = [
-        Span(f"{name}, {way}", sum(seconds[:k]), sum(seconds[: k + 1]), str(k + 1), color)
+        Span(f"{name}, {way}", sum(seconds[:k]), sum(seconds[: k + 1]), str(k + 1), NETWORK)
         for name, seconds in took.items()
-        for color, way in enumerate(("up", "down")[: 1 + (name == "both")])
+        for way in ("up", "down")[: 1 + (name == "both")]
         for k in range(len(seconds))
     ]
     one, both = (si(sum(seconds), "s") for seconds in took.values())
@@ -189,8 +192,8 @@ def rounds() -> Figure:
         key="sharding.rounds",
         alt=f"Timelines of the rounds. In one direction: {len(took['one direction'])} rounds, {one}. In "
         f"both directions: {len(took['both'])} rounds, of which the last is half as long, {both}.",
-        caption="Rounds of an AllGather in one direction and in both. With both directions, the same shards "
-        "arrive over twice as many links, and in the last round, the shard of the opposite chip "
-        "arrives in two halves. (134 MB over eight v5e chips.)",
+        caption=f"Rounds of an AllGather in one direction, {one}, and in both directions, {both}. With both "
+        "directions, the same shards arrive over twice as many links, and in the last round, the shard of "
+        "the opposite chip arrives in two halves. (134 MB over eight v5e chips; to scale.)",
         parts=lambda wide: [lanes(wide, spans)],
     )

@@ -42,7 +42,7 @@ def collectives() -> Figure:
         alt="Six operations on four chips, before and after, with a column of up to four shards per chip. "
         + " ".join(f"{name}: {said}." for name, said in shares.items()),
         caption="Six operations, as changes of the subscripts. A pale column is a partial sum. The fraction "
-        "of M below each operation is what every chip has to receive, on any network.",
+        "of the array's M bytes next to each operation is what every chip has to receive, on any network.",
         parts=lambda wide: [_strips(wide, shares)],
     )
 

@@ -44,7 +44,7 @@ def bend() -> Figure:
         caption="Time of an AllGather against the size of the array, on rings of 4, 16 and 64 chips. Small "
         "arrays are latency-bound, so more chips, and therefore more hops, take longer. Large "
         "arrays are bandwidth-bound, and the number of chips hardly matters. At the dots, hops and "
-        "bytes take equally long. (v5e links; both axes are logarithmic.)",
+        "bytes take equally long. (v5e links.)",
         parts=lambda wide: [
             Chart(Scale("gathered array M", "B", "log", 1e3, 1e9), Scale("time", "s", "log"), (*curves, dots))
         ],
@@ -61,7 +61,7 @@ def border() -> Figure:
     marks = (
         Regions(["gather W", "reduce Z"], xs, ys, cells, colors=(MATH, NETWORK)),
         Curve("", curve, [2 * min(b, r) for b in curve], IDLE),
-        RefLine(f"B = r = {r:,.0f}", r),
+        RefLine(f"B = {r:,.0f}", r),
         Points("", [LAYER["B"]], [LAYER["D"]], ["the example's layer"], IDLE),
     )
     return Figure(
@@ -71,7 +71,7 @@ def border() -> Figure:
         f"example, with {LAYER['B']} tokens and width {LAYER['D']:,}, lies far above it.",
         caption="Which strategy is faster for each batch size and width. If the layer is wide and the batch "
         "moderate, leave the weights where they are and reduce the result. If the layer is narrow "
-        "or the batch large, gather the weights. (By the two formulas; one ring of four v5p.)",
+        "or the batch large, gather the weights. (From the two formulas, for a ring of four v5p.)",
         parts=lambda wide: [
             Chart(Scale("tokens B", "", "log", 16, 65536), Scale("width D", "", "log", 64, 65536), marks)
         ],

@@ -96,7 +96,7 @@ def _table(work: LeveledMatmul, rates: dict[str, float], now: dict[str, roofline
     return Grid(
         "Levels and their ridge points in FLOPs per byte",
         tuple(rates),
-        ("bandwidth", "ridge point", "rows needed", "transfer"),
+        ("bandwidth", "ridge\npoint", "rows\nneeded", "transfer"),
         cells,
     )
 

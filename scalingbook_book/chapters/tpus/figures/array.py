@@ -140,7 +140,7 @@ def padding() -> Figure:
         alt=f"W of 128 × 129: with tiles of side 128, a full tile and a second one with a single column, {shares[0]} used; "
         f"with a tile of side 256, {shares[1]} used. Next to it, bf16[20, 200] in tiles of 8 × 128: stored as "
         f"{kept.padded[0]} × {kept.padded[1]}, {percent(kept.useful_bytes / kept.bytes)} used.",
-        caption="Partly filled tiles in the matrix unit (left) and in memory (right). A single additional "
+        caption="Partly filled tiles: W[128, 129] in matrix units with sides of 128 and 256, and an array in memory. A single additional "
         "column needs another tile, and its zeros take as much time to multiply and as many bytes "
         "to store as weights would.",
         parts=lambda wide: [_tiles(wide)],
@@ -154,7 +154,8 @@ def _tiles(wide: float) -> Sketch:
     shapes: list[Shape] = []
     for left, side in ((x, 128), (other, 256)):
         held, scale = unit.padding(64, K, N, side), size / 256
-        words = f"W[{K}, {N}], side {side}:\n{percent(held.useful)} used"
+        array = f"W[{K}, {N}], " * (wide > 400)
+        words = f"{array}tiles of {side}²:\n{percent(held.useful)} used"
         shapes += _held(
             left, 38, (held.n_tiles, held.k_tiles), (side * scale, side * scale), (N * scale, K * scale)
         )

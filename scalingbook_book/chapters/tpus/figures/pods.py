@@ -61,7 +61,7 @@ def _cubes(wide: float, switches: int) -> Sketch:
         high=42,
         color=MATH,
         shade=0.2,
-        text=f"one of {switches} switches\nmirrors connect two fibers",
+        text=f"one of {switches} switches:\nmirrors join two fibers",
     )
     return Sketch(wide, 216, [box, *shapes])
 

@@ -13,6 +13,7 @@ from scalingbook_lib.units import MiB, binary, si
 ARRAY, OPS, CHUNKS = 64 * MiB, 16, 8
 WORK = Reduction(ARRAY, OPS, V5E.hbm_bytes_per_s)
 TILE, DEPTH = 512, 512
+VMEM = 16 * MiB  # that a kernel gets by default
 
 
 def stream() -> Figure:
@@ -27,7 +28,7 @@ def stream() -> Figure:
         caption="The three stages of a streaming kernel, with one chunk and with eight. One chunk leaves "
         "every stage waiting for the one before it. Eight chunks overlap, so the total time "
         "approaches that of the slowest stage. (Σ f(x, y) over two 64 MiB arrays on a v5e, with 16 "
-        "FLOPs per pair of elements.)",
+        "FLOPs per pair of elements. Chunks alternate between two buffers, blue and orange.)",
         parts=lambda wide: [_lanes(one, one.total_s), _lanes(many, one.total_s)],
     )
 
@@ -57,26 +58,34 @@ def buffers() -> Figure:
         f"of W, two of Y and one of fp32 accumulators, {binary(total)} in total; the rest is free.",
         caption=f"VMEM buffers of a kernel with tiles of {TILE} × {TILE}, {binary(total)} in total. While "
         "one buffer of a tile is in use, the next tile arrives in the other. The accumulators never "
-        "move, so one buffer is enough for them.",
+        "move, so one buffer is enough for them. (To scale; the buffers are drawn in the order in which they are listed.)",
         parts=lambda wide: [_bar(wide, parts, total)],
     )
 
 
 def _bar(wide: float, parts: list[tuple[str, int, int, int]], total: int) -> Sketch:
-    scale = (wide - 8) / (1.5 * total)
-    x, shapes = 4.0, list[Shape]()
+    scale = (wide - 8) / VMEM
+    x, shapes, told = 4.0, list[Shape](), list[str]()
     for name, nbytes, color, copies in parts:
         step = nbytes * scale
         for k in range(copies):
             shapes.append(
-                Area(x=x + k * step, y=30, wide=step - 2, high=56, color=color, shade=0.5 - 0.25 * k)
+                Area(
+                    x=x + k * step,
+                    y=30,
+                    wide=max(step - 2, step / 2),
+                    high=56,
+                    color=color,
+                    shade=0.5 - 0.25 * k,
+                )
             )
-        shapes.append(
-            Words(x=x + step * copies / 2, y=20, text=f"{copies} × {name}" if copies > 1 else name, size=11)
-        )
+        told.append(f"{copies} × {name}" if copies > 1 else name)
         x += step * copies
+    shapes.append(Words(x=4, y=16, text=", ".join(told), align="start"))
     shapes.append(
         Area(x=x, y=30, wide=wide - x - 4, high=56, color=IDLE, shade=0.04, dashed=True, text="free")
     )
-    shapes.append(Brace(x0=4, x1=x, y=92, text=f"{binary(total)} of {binary(16 * MiB)}"))
+    used = f"{binary(total)} of {binary(VMEM)}"
+    shapes.append(Brace(x0=4, x1=x, y=92))
+    shapes.append(Words(x=4, y=113, text=used, align="start"))
     return Sketch(wide, 122, shapes)

@@ -25,7 +25,7 @@ from scalingbook_lib.units import percent, si
 
 LLAMA = models.find("Llama 3 70B")
 PARAMS, SHARING = 7.5e9, 64
-STAGES = {"plain DP: 2M": 0, "ZeRO-1: 2M": 1, "ZeRO-2: 2M": 2, "ZeRO-3: 3M": 3}
+STAGES = {"plain DP, 2M moved": 0, "ZeRO-1, 2M moved": 1, "ZeRO-2, 2M moved": 2, "ZeRO-3, 3M moved": 3}
 POLICIES = {"none": "everything", "selective": "matmul outputs", "full": "layer inputs"}
 LONG = Slice.of(V5P, "4x32x32")
 PLAN = Plan(fsdp=1024, tp=4)
@@ -34,13 +34,13 @@ PLAN = Plan(fsdp=1024, tp=4)
 def zero() -> Figure:
     """What each stage of ZeRO leaves on a chip, and what it moves."""
     held = {name: training.states(PARAMS, Plan(fsdp=SHARING, zero=stage)) for name, stage in STAGES.items()}
-    said = ", ".join(f"{name.split(':')[0]} {si(memory.total, 'B')}" for name, memory in held.items())
+    said = ", ".join(f"{name.split(',')[0]} {si(memory.total, 'B')}" for name, memory in held.items())
     return Figure(
         key="training.zero",
         alt=f"Four stacked bars of weights, gradients and optimizer state on each of {SHARING} chips: {said}.",
         caption="Training state per chip for plain data parallelism and the three stages of ZeRO. Each "
         "stage shards one more part of the state. ZeRO-1 saves most, because the optimizer state is "
-        "12 of the 16 bytes per parameter. Only ZeRO-3 moves more bytes per step: 3M instead of 2M. "
+        "12 of the 16 bytes per parameter. Only ZeRO-3 moves more bytes per step: 3M instead of 2M, for weights of M bytes. "
         f"({PARAMS / 1e9:g} billion parameters, {SHARING} chips.)",
         parts=lambda wide: [_stages(held)],
     )

@@ -120,11 +120,11 @@ def three_lanes() -> Figure:
         caption="Timeline of two layers with FSDP and tensor parallelism. Weights can be gathered one layer "
         "ahead. Activations cannot, so the communication of tensor parallelism is on the critical "
         "path. (64 TPU v5p, FSDP 16, TP 4, 48,000 tokens, F = 32,768; forward pass.)",
-        parts=lambda wide: [_lanes(split.data, split.tensor)],
+        parts=lambda wide: [_lanes(wide, split.data, split.tensor)],
     )
 
 
-def _lanes(data: float, tensor: float) -> Timeline:
+def _lanes(wide: float, data: float, tensor: float) -> Timeline:
     """Two layers; the compute of one takes 1."""
     spans: list[Span] = []
     for k in range(2):
@@ -135,7 +135,9 @@ def _lanes(data: float, tensor: float) -> Timeline:
             Span("compute", first, first + 0.5, f"layer {k + 1}", MATH),
             Span("compute", first + 0.5, end, "", MATH),
             Span("TP links", end, end + tensor / 2, "", NETWORK),
-            Span("FSDP links", start, start + data, f"W of {k + 2}", MEMORY),
+            Span(
+                "FSDP links", start, start + data, f"weights {k + 2}" if wide > 400 else f"W {k + 2}", NETWORK
+            ),
         ]
     return Timeline(
         ("compute", "TP links", "FSDP links"), spans, unit="", label="time, in compute times of one layer"

@@ -77,7 +77,7 @@ def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp
 def _table(found: planner.Ranking) -> Grid:
     best = found.winner.step.total_s
     cells = [_row(one, best) for one in found.best]
-    heads = ("degrees", "ZeRO, saved", "step", "per chip")
+    heads = ("degrees", "ZeRO,\nsaved", "step", "per chip")
     return Grid("The best plans", [f"{i + 1}" for i in range(len(cells))], heads, cells)
 
 

@@ -79,7 +79,8 @@ def _gates(wide: float, gates: tuple[tuple[str, str, bool, str], ...]) -> Sketch
         shapes.append(Words(x=middle, y=y + 44, text=why))
         shapes.append(Words(x=middle, y=y + 102, text="✓ passes" if fine else "✗ fails", bold=True))
         if not fine:
-            shapes.append(Arrow(x0=x + across - 17, y0=y + 56, x1=x + across + 3, y1=y + 56))
+            if k % columns < columns - 1:  # the next check is in the same row
+                shapes.append(Arrow(x0=x + across - 17, y0=y + 56, x1=x + across + 3, y1=y + 56))
             shapes.append(Words(x=middle, y=y + 132, text=f"so: {remedy}", quiet=True))
     return Sketch(wide, 6 + 168.0 * (len(gates) // columns) - 16, shapes)
 
@@ -140,13 +141,13 @@ def four_plans() -> Figure:
         name: training.step(LLAMA, machine, plan, batch=SEQUENCES, T=T)
         for name, (plan, machine) in PLANS.items()
     }
-    said = "; ".join(f"{name}: {si(s.total_s, 's')}, {percent(s.mfu)}" for name, s in steps.items())
+    said = "; ".join(f"{name}: {si(s.total_s, 's')}, {percent(s.mfu)} MFU" for name, s in steps.items())
     return Figure(
         key="training_llama3.four_plans",
         alt=f"Four bars of time, divided into compute, memory and exposed communication of tensor parallelism. {said}.",
         caption="Step times of four plans. All have the same compute time. Two of them wait for tensor "
         "parallelism, half as long on a ring as on a line; one hides its communication behind the "
-        "matmuls; and one does not use TP. (All at peak rates.)",
+        "matmuls; and one does not use TP. (All at peak rates; percentages are MFU.)",
         parts=lambda wide: [_waits(wide, steps)],
     )
 
@@ -161,9 +162,8 @@ def _waits(wide: float, steps: dict[str, training.TrainingStep]) -> Sketch:
             Part("", step.total_s - step.terms["compute"] - waits, MEMORY),
             Part("exposed TP", waits, NETWORK),
         )
-        shapes.append(
-            Words(x=2, y=y - 6, text=f"{name}: {si(step.total_s, 's')}, {percent(step.mfu)}", align="start")
-        )
+        said = f"{name}: {si(step.total_s, 's')}, {percent(step.mfu)}{' MFU' * (wide > 400)}"
+        shapes.append(Words(x=2, y=y - 6, text=said, align="start"))
         shapes += strip(2, y, (wide - 4) * step.total_s / most, 24, [part for part in parts if part.size])
     names = {MATH: "compute", MEMORY: "memory and other", NETWORK: "exposed TP communication"}
     swatches, end = key(wide, 22 + 56.0 * len(steps), names)

@@ -71,8 +71,8 @@ def who_fills_memory() -> Figure:
         alt=f"Three bars divided into state and activations: {said}. Below them {least} small squares, one for each chip that the first needs.",
         caption="Memory of training by batch size, divided into training state and activations. With "
         f"{count_in_words(BATCH)} tokens per step, activations are {percent(first.checkpoints / first.total)} "
-        f"of the bytes, and {least} chips can hold everything. Only if the batch is "
-        f"{BATCH // (BATCH // 32)} times smaller does the state take half of the memory.",
+        f"of the bytes, and {least} chips can hold everything. The state takes half of the memory only if "
+        f"the batch is 1/{BATCH // (BATCH // 32)} as large. (Each bar is 100% of its total.)",
         parts=lambda wide: [_strips(wide, held, least)],
     )
 

@@ -64,7 +64,7 @@ def slots() -> Figure:
         "Each box is an expert, as high as its load; the hottest one and its replicas are orange. First chart: "
         f"in the order of the model, all GPUs wait for the one at {worst:.2g} times the mean. Second chart: "
         "EPLB gives each GPU one redundant expert and packs all of them, and the busiest GPU is at "
-        f"{best:.3g}. (The dashed lines are the mean; bars are to scale.)",
+        f"{best:.3g} times the mean. (Bars are to scale; the numbers are GPUs.)",
         parts=lambda wide: _side_by_side(wide, before, after),
     )
 
@@ -106,6 +106,7 @@ def _bars(x: float, across: float, held: list[list[float]], title: str) -> list[
         shapes.append(Words(x=x + step * (k + 0.5), y=floor + 15, text=f"{k}", quiet=True))
     mean = floor - unit
     shapes.append(Arrow(x0=x, y0=mean, x1=x + across, y1=mean, heads=0, dashed=True, thick=1.2))
+    shapes.append(Words(x=x + across, y=16, text="dashed: mean load", align="end", quiet=True))
     return shapes
 
 
@@ -139,7 +140,7 @@ def sparsity_map() -> Figure:
         caption="Eleven models by their sparsity and by the width of one expert. Sparsity decides how many "
         "tokens keep the experts busy, and width decides whether matmuls can hide dispatch and combine. "
         f"The lines are the widths that do so inside one NVLink domain, in fp8 ({said}): {len(narrow)} of "
-        "the eleven are too narrow even for the lower one. (Both axes are logarithmic.)",
+        "the eleven are too narrow even for the lower one.",
         parts=lambda wide: [
             Chart(
                 Scale("sparsity E/k", "", "pow2", 2, 256),

@@ -29,7 +29,7 @@ def layer() -> Figure:
         caption="One layer of Llama 3 70B, drawn to scale: seven weight matrices, and two matmuls without "
         "weights (dashed), which compute attention scores and weighted values. The MLP has "
         f"{of_params} of the model's parameters. At {T:,} tokens, the two matmuls without weights "
-        f"take {of_flops} of the FLOPs.",
+        f"take {of_flops} of the FLOPs. (The last part of both strips: embedding and unembedding.)",
         parts=lambda wide: [*_matrices(wide), _strips(wide)],
     )
 

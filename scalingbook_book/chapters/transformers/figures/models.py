@@ -69,4 +69,4 @@ def _bars(title: str, parts: list[dict[str, float]]) -> Bars:
     }
     shares = {name: [100 * each[name] / sum(each.values()) for each in parts] for name in colors}
     series = [Series(name, shares[name], color) for name, color in colors.items() if any(shares[name])]
-    return Bars(Scale(title, "%", high=112), NAMES, series, stacked=True)
+    return Bars(Scale(title, "%", high=105), NAMES, series, stacked=True)

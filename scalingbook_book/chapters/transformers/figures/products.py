@@ -71,7 +71,7 @@ def _three(wide: float) -> Sketch:
         ("gradient of X: sum over F", ("Ȳ", "B", "F"), ("Wᵀ", "F", "D"), ("X̄", "B", "D")),
     )
     abreast = wide > 400
-    scale = 0.82 if abreast else 0.95
+    scale = 0.8 if abreast else 0.95
     across, down = (wide / 3, 0.0) if abreast else (0.0, 158.0)
     shapes: list[Shape] = []
     for k, (title, *arrays) in enumerate(products):
@@ -83,10 +83,13 @@ def _three(wide: float) -> Sketch:
             color = MEMORY if i < 2 else CACHE
             area = Area(
                 x=x, y=top + 90 - scale * SIDES[r] / 2, wide=scale * SIDES[c], high=scale * SIDES[r],
-                text=name, top=c, left=r, color=color,
+                text=name, top=f"[{r}, {c}]", color=color,
             )  # fmt: skip
             shapes.append(area)
             x += scale * SIDES[c] + room / 4
+            if i < 2:
+                sign = Words(x=x - room / 8, y=top + 95, text="×="[i], bold=True)
+                shapes.append(sign)
         shapes.append(
             Words(x=left + (wide / 3 if abreast else wide) / 2, y=top + 148, text="2BDF", color=MATH)
         )
@@ -104,7 +107,7 @@ def causal() -> Figure:
         f"blocks of queries, each with the keys up to its end, {done:.3f} of the pairs are computed.",
         caption="FLOPs of causal attention relative to attention without a mask. With a mask, the scores of "
         "later keys are computed and then overwritten (gray). Only skipping whole blocks of keys "
-        f"saves FLOPs: the compiler counts 1, 1 and {done:g}.",
+        f"saves FLOPs: the compiler counts 1, 1 and {done:g}. (Queries down, keys across.)",
         parts=lambda wide: [_squares(wide, blocks, done)],
     )
 
@@ -118,12 +121,12 @@ def _squares(wide: float, blocks: int, done: float) -> Sketch:
     cut = [[_kind(query, key, size) for key in range(n)] for query in range(n)]
     shapes: list[Shape] = []
     for k, (name, cells, share) in enumerate(
-        (("no mask", every, 1.0), ("mask", masked, 1.0), ("4 blocks", cut, done))
+        (("no mask", every, 1.0), ("mask", masked, 1.0), (f"{blocks} blocks", cut, done))
     ):
         middle = wide * (2 * k + 1) / 6
         shapes.append(Words(x=middle, y=14, text=name, bold=True))
         shapes.append(Cells(x=middle - side * n / 2, y=26, rows=cells, wide=side, high=side, air=1))
-        shapes.append(Words(x=middle, y=26 + side * n + 18, text=f"{share:g}"))
+        shapes.append(Words(x=middle, y=26 + side * n + 18, text=f"{share:g} × FLOPs"))
     return Sketch(wide, 52 + side * n, shapes)
 
 

@@ -163,5 +163,8 @@ def test_the_map_promises_numbers_from_the_catalog():
 @pytest.mark.parametrize("name", PATHS)
 def test_the_map_lists_a_path_in_its_order_with_the_formula_of_each_chapter(name):
     grid = ALL["map"].evaluate(path=name).panels[0]
-    assert [row[0].text.split("\n")[1] for row in grid.cells] == [c.formula for c in PATHS[name]]
+    assert [row[0].text for row in grid.cells] == [c.title for c in PATHS[name]]
+    for step, chapter in enumerate(PATHS[name]):
+        formula, number = ALL["map"].evaluate(path=name, step=step).readouts
+        assert (formula.text, number.text) == (chapter.formula, chapter.number)
     assert list(grid.rows) == [str(1 + CHAPTERS.index(c)) for c in PATHS[name]]

@@ -15,7 +15,7 @@ approx = pytest.approx
 
 def test_factors_of_two_and_the_rack_drop_out_of_the_ratio_in_pairs():
     plain, both = ALL["unmask"].evaluate(), ALL["unmask"].evaluate(sparse=True, both=True, rack=True)
-    assert readout(plain, "C/W_dom") == approx(readout(both, "C/W_dom"))
+    assert readout(plain, "FLOPs per byte sent") == approx(readout(both, "FLOPs per byte sent"))
     assert readout(ALL["unmask"].evaluate(sparse=True), "dense compute") == approx(
         readout(plain, "dense compute") / 2
     )
