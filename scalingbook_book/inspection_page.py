@@ -169,7 +169,7 @@ def fragment(report: ProgramReport, *, book: str | None = "", limit: int = FIRST
         section("One run on one device", timeline_svg(report)),
         section("Collectives", _transfers(report)),
         section("Memory at the peak", memory_svg(report) + _largest(report)),
-        section("Kernels beside their rooflines", roofline_svg(report) + _kernels(report)),
+        section("Kernels compared with their rooflines", roofline_svg(report) + _kernels(report)),
         section("Matmul FLOPs", _work(report)),
         section("Notes", _notes([*p.source.notes, *(one.message for one in p.not_counted)])),
     ]

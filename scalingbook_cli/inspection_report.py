@@ -146,7 +146,7 @@ def _memory(report: ProgramReport) -> TextTable:
 
 
 def _kernels(report: ProgramReport) -> Iterator[TextTable]:
-    """The slowest kernels beside their rooflines."""
+    """The slowest kernels compared with their rooflines."""
     found = [k for k in report.kernels if k.seconds or k.kernel.flops][:MOST_KERNELS]
     if not found:
         return
@@ -164,11 +164,8 @@ def _kernels(report: ProgramReport) -> Iterator[TextTable]:
     columns = (*columns, *(("cycles", "time", "roofline") if timed else ()), "line")
     estimated = any(k.kernel.cycles for k in found)
     share = percent(sum(k.seconds for k in found) / total) if timed and total else ""
-    how = (
-        f", {share} of the compute, {'by the compiler' if estimated else 'at their rooflines'}"
-        if share
-        else ""
-    )
+    source = "estimated by the compiler" if estimated else "at their rooflines"
+    how = f" ({share} of the compute time, {source})" if share else ""
     yield TextTable(f"Slowest kernels{how}", columns, tuple(rows), words=(0, len(columns) - 1))
 
 
@@ -190,7 +187,7 @@ def _work(report: ProgramReport) -> TextTable:
             )
         )
     rows.append(("recomputed", si(work.recomputed, "FLOPs"), _share(work.recomputed, work.flops)))
-    rows.append(("with padding, in addition", si(work.padded, "FLOPs"), _share(work.padded, work.flops)))
+    rows.append(("added by padding", si(work.padded, "FLOPs"), _share(work.padded, work.flops)))
     return TextTable("Matmul FLOPs of one device", ("", "FLOPs", "share"), tuple(rows))
 
 

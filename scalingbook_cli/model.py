@@ -234,11 +234,15 @@ def _derivation(
     yield from _flops_lines(forward, training)
     yield from _cache_lines(cache)
     for term in states.terms:
-        numbers = f"{figure(cache.sequences)} sequences × {term.why}"
+        numbers = f"{_sequences(cache.sequences)} × {term.why}"
         yield DerivationLine(term.name, "sequences · elements · bytes", numbers, term.value, "B")
     for term in state.terms:
         numbers = f"{figure(state.params)} × {term.why}"
         yield DerivationLine(f"training state, {term.name}", "P · bytes", numbers, term.value, "B")
+
+
+def _sequences(n: int) -> str:
+    return f"{figure(n)} sequence{'s' * (n != 1)}"
 
 
 def _parameter_lines(model: Transformer) -> Iterator[DerivationLine]:
@@ -248,7 +252,7 @@ def _parameter_lines(model: Transformer) -> Iterator[DerivationLine]:
         numbers = added(product(*w.shape, w.copies) for w in weights)
         yield DerivationLine(f"parameters, {part}", formula, numbers, n, "parameters")
     numbers = added(map(figure, model.by_part.values()))
-    yield DerivationLine("P", "the parts added", numbers, model.params, "parameters")
+    yield DerivationLine("P", "sum of the parts", numbers, model.params, "parameters")
 
 
 def _formula(model: Transformer, weight: Weight) -> str:
@@ -266,7 +270,7 @@ def _flops_lines(forward: Flops, training: Flops) -> Iterator[DerivationLine]:
         numbers = f"{figure(forward.sequences)} × ({term.why})" if forward.sequences != 1 else term.why
         yield DerivationLine(f"FLOPs, {term.name}", formula, numbers, term.value, "FLOPs")
     terms = added(figure(term.value) for term in forward.terms)
-    yield DerivationLine("FLOPs, forward", "the parts added", terms, forward.total, "FLOPs")
+    yield DerivationLine("FLOPs, forward", "sum of the parts", terms, forward.total, "FLOPs")
     thrice = product(3, forward.total)
     yield DerivationLine("FLOPs, forward and backward", "3 · FLOPs, forward", thrice, training.total, "FLOPs")
 
@@ -277,7 +281,7 @@ def _cache_lines(cache: KVCache) -> Iterator[DerivationLine]:
         per_token = "layers · elements"
     formula = f"{per_token} · positions · B · bytes"
     for term in cache.terms:
-        numbers = f"{term.why} × {figure(cache.sequences)} sequences × {cache.dtype.bytes:g} bytes"
+        numbers = f"{term.why} × {_sequences(cache.sequences)} × {cache.dtype.bytes:g} bytes"
         yield DerivationLine(f"KV cache, {term.name}", formula, numbers, term.value, "B")
 
 

@@ -31,6 +31,11 @@ _SETTINGS = {"zero": "ZeRO", "microbatch": "MBS", "schedule": "schedule", "remat
 _SPLIT = ("tp", "cp", "pp", "ep", "zero", "microbatch", "schedule", "chunks", "remat")
 
 
+def _probability(value: float) -> str:
+    """Return a probability as a phrase: 'of 93%', 'above 99%'."""
+    return "above 99%" if value > 0.99 else "below 1%" if value < 0.01 else f"of {percent(value)}"
+
+
 def tables(
     step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead | None
 ) -> tuple[TextTable, ...]:
@@ -104,14 +109,14 @@ class Confidence:
         total, hbm_bytes = step.memory.total, step.machine.chip.hbm_bytes
         if total > hbm_bytes:
             return f"our count is off by up to {percent(self.margin.error)} on published runs"
-        return f"fits with {percent(self.margin.probability(total, hbm_bytes))} probability"
+        return f"fits with a probability {_probability(self.margin.probability(total, hbm_bytes))}"
 
     @property
     def table(self) -> TextTable:
         """The nearest published plan, and its predicted step for the question."""
         plan, step = self.near.plan, self.near.step
         run = f"{plan.model}, {plan.shape.chips:,} {plan.chip}, {count(plan.shape.T)} tokens"
-        here = si(step.total_s, "s") if step else "does not divide here"
+        here = si(step.total_s, "s") if step else "does not fit this number of chips"
         held = si(step.memory.total, "B") if step else ""
         row = (run, plan.degrees, percent(plan.mfu), here, held)
         columns = ("published run", "plan", "its MFU", "time here", "memory here")
@@ -175,8 +180,8 @@ def _row(row: TrainingCollective) -> tuple[str, ...]:
 
 
 def _run(run: PlannedRun, added: ChipHourOverhead | None) -> TextTable:
-    """The run as planned, and as it is likely to be billed."""
-    runs = {"planned": run} | ({"billed": added.of(run)} if added else {})
+    """The run as planned, and as it is expected with the overheads of published runs."""
+    runs = {"planned": run} | ({"expected": added.of(run)} if added else {})
     rows = [
         ("tokens", *(count_in_words(one.tokens) for one in runs.values())),
         ("days", *(count(one.days) for one in runs.values())),
@@ -235,7 +240,8 @@ def derivation(step: TrainingStep, run: PlannedRun | None) -> Iterator[Derivatio
         yield DerivationLine(
             name, "count · (seconds of one)", product(row.times, row.each_s), row.seconds, "s"
         )
-    formula, numbers = "FLOPs / (chips · C · efficiency)", "forward and backward, mean stage"
+    formula = "FLOPs / (chips · C · efficiency)"
+    numbers = "(forward and backward pass, average over the stages)"
     for name, took in step.math.items():
         if took:
             yield DerivationLine(f"T_math, {name}", formula, numbers, took, "s")

@@ -120,7 +120,7 @@ def _requests(one: Serving, usd: float | None, price: ChipPrice, capacity: Capac
         ("request throughput", si(one.requests_per_s, "requests/s")),
         ("output throughput", si(one.tokens_per_s, "tokens/s")),
         ("output throughput per chip", si(one.tokens_per_s_per_chip, "tokens/s")),
-        ("share of time for prompts", percent(one.prefill_share)),
+        ("fraction of time spent on prefill", percent(one.prefill_share)),
         *capacity.rows,
     ]
     if usd is not None:

@@ -15,6 +15,7 @@ KB, MB, GB, TB = 1e3, 1e6, 1e9, 1e12  # links and datasheets count in powers of 
 KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40  # memories are sized in powers of two
 
 _SI = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
+_COMPACT = "", "K", "M", "B", "T"
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _HALF_UP = 1 + 2**-50  # halves round up, as on paper: 2.5, and 2.675, which is slightly smaller as a double
 _NO_SMALL = {"B", "bytes", "FLOP", "FLOPs", "OPs"}  # counts: there is no millibyte
@@ -125,6 +126,17 @@ def binary(value: float, unit: str = "B", digits: int = 4) -> str:
     step += abs(rounded(value / 2 ** (10 * step), digits)) >= 1024  # 1023.99 rounds into the next prefix
     step = min(step, len(_BINARY) - 1)
     return f"{_plain(value / 2 ** (10 * step), digits)} {_BINARY[step]}{unit}".strip()
+
+
+def compact(value: float, digits: int = 3) -> str:
+    """The number of parameters or tokens as text, with the suffix that model names use, from K to T.
+
+    >>> compact(32.17e9), compact(1.4e12), compact(1e15)
+    ('32.2B', '1.4T', '1,000T')
+    """
+    figures = rounded(value, digits)
+    step = min(sum(abs(figures) >= 1000.0**k for k in range(1, len(_COMPACT))), len(_COMPACT) - 1)
+    return f"{_plain(figures / 1000.0**step, digits)}{_COMPACT[step]}"
 
 
 def count(value: float, digits: int = 3) -> str:

@@ -6,7 +6,7 @@ from functools import cache
 from scalingbook_cli.score import PARTS
 from scalingbook_lib.calibrated import records
 from scalingbook_lib.calibrated.factors import record
-from scalingbook_lib.evidence import inference, training
+from scalingbook_lib.evidence import accuracy, inference, training
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, Summary, signed
 from tools import cost_report, fitted_constants, plan_regrets, training_compared
@@ -19,6 +19,7 @@ from tools.scored_rows import (
     data,
     entries,
     excluded,
+    fitted,
     line,
     mean_size,
     peers,
@@ -55,7 +56,8 @@ CLASSES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
 @cache
 def _rows_of(name: str) -> list[Entry]:
     table, kinds, _ = CLASSES[name]
-    return which(entries(table), *kinds)
+    rows = which(entries(table), *kinds)
+    return fitted(rows) or rows
 
 
 def _classes() -> Cells:
@@ -70,7 +72,7 @@ def _classes() -> Cells:
 
 
 def _speeds(rows: Iterable[Entry]) -> Iterator[tuple[float, float]]:
-    """Measured and predicted speeds as shares of the roofline's, predicted without the row's source."""
+    """Measured speeds, and predictions without the row's source, as fractions of the roofline speed."""
     for one in rows:
         if one.roofline is None or "source" not in one.out:
             continue
@@ -81,7 +83,7 @@ def _speeds(rows: Iterable[Entry]) -> Iterator[tuple[float, float]]:
 
 
 def figure() -> Scatter:
-    """Runs of training and of serving, predicted without their source, as shares of the roofline."""
+    """Runs of training and of serving, predicted without their source, as fractions of the roofline."""
     train, serve = entries("training_runs"), entries("inference_runs")
     bands = {experts: training.prediction_interval(experts, "software") for experts in (False, True)}
     groups = {
@@ -91,9 +93,9 @@ def figure() -> Scatter:
         "serving, experts": ([one for one in serve if one.found.kind.endswith("experts")], None),
     }
     return Scatter(
-        conclusion="Predicted speed against measured speed, each as a share of the roofline, by class",
+        conclusion="Predicted speed against measured speed, each as a fraction of the roofline, by class",
         reference="measured",
-        quantity="speed (share of the roofline)",
+        quantity="speed (fraction of the roofline)",
         unit="",
         groups=[
             Group(label=label, pairs=list(_speeds(rows)), band=band) for label, (rows, band) in groups.items()
@@ -160,6 +162,12 @@ def _summary(group: list[Entry]) -> dict[str, object]:
     }
 
 
+def _in_words(count: int) -> str:
+    """Return a small count as a word: 'seven'."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[count] if count < len(words) else str(count)
+
+
 def _quoted() -> dict[str, str]:
     """The errors that the text quotes, by class: known, without the source, without the software."""
     errors: dict[str, Callable[[Entry], float | None]] = {
@@ -195,7 +203,9 @@ def numbers() -> dict[str, str]:
     rows = [len(read(table)) for table in TABLES]
     versions = {row["peer"]: row["version"] for row in peers()}
     fits = records.record("kernel_fits")
-    tpus = which(entries("inference_runs"), "serving saturated", chips="TPU")
+    hours, regrets = cost_report.page_values(), plan_regrets.page_values()
+    tpus = fitted(which(entries("inference_runs"), "serving saturated", chips="TPU"))
+    unseen = [row.found for row in accuracy.not_fitted() if row.found]
     return {
         "rows": f"{sum(rows):,}",
         "predicted": f"{sum(len(scored(table).found) for table in TABLES):,}",
@@ -205,13 +215,18 @@ def numbers() -> dict[str, str]:
         "serving_constants": str(len(record("inference").values)),
         "product_fits": str(len(fits["products"])),
         "fabric_fits": str(len(fits["fabrics"])),
-        "tpu_servers": str(len(tpus)),
+        "unseen_rows": str(len(unseen)),
+        "unseen_error": share(mean_size(one.error for one in unseen), 0),
+        "unseen_inside": str(sum(one.in_interval for one in unseen)),
+        "tpu_servers": _in_words(len(tpus)),
         "tpu_servers_source": share(mean_size(one.out.get("source") for one in tpus), 0),
         **{f"{name}_version": versions[name] for name in PEERS},
         **_quoted(),
         **_bands(),
-        **cost_report.page_values(),
-        **plan_regrets.page_values(),
+        **hours,
+        **regrets,
+        "hours_both_word": _in_words(int(hours["hours_both"])).capitalize(),
+        "regret_outside_word": _in_words(int(regrets["regret_outside"])).capitalize(),
         **own_rows.memory(),
         **own_rows.served(),
     }

@@ -27,7 +27,7 @@ TRAINING_NAMES = NAMES | {
     "exposed": "exposed share of collectives that can overlap",
     "exchange": "exposed share of the expert all-to-all",
     "layer_s": "lost per layer and microbatch",
-    "software": "slowness of the average software",
+    "software": "slowdown factor of the average software",
 }
 SERVING_NAMES = NAMES | {
     "attention": "attention of prompts, share of the 16-bit peak",
@@ -42,7 +42,7 @@ SERVING_NAMES = NAMES | {
     "collective_s": "lost per collective",
     "network_s": "lost per collective that leaves a node",
     "Grace": "host overhead of Arm hosts over that of others",
-    "slowness": "slowness",
+    "slowness": "slowdown factor",
     "fixed_s": "lost per step",
     "sequence_s": "lost per sequence of a step",
     "host_s": "host time per sequence",

@@ -188,8 +188,17 @@ def which(rows: Iterable[Entry], *kinds: str, chips: str = "") -> list[Entry]:
     ]
 
 
+def fitted(rows: Iterable[Entry]) -> list[Entry]:
+    """Return the rows that the recorded fit has seen: those with a leave-one-out prediction."""
+    return [one for one in rows if "source" in one.out]
+
+
 def line(name: str, group: Sequence[Entry]) -> tuple[str, ...]:
-    """Return a row of a table: mean errors and coverage, known and left out, and two simpler rules."""
+    """Return a row of a table: mean errors and coverage, known and left out, and two simpler rules.
+
+    Of published runs, only those that the fit has seen are counted.
+    """
+    group = fitted(group) or group
     known = error_and_coverage(
         mean_size(one.found.error for one in group), share_of(one.found.in_interval for one in group)
     )

@@ -15,7 +15,7 @@ from scalingbook_lib.units import si
 from tools import fitted_constants, quantized_decode
 from tools.published import Cells, Page, share, sources, worst_predicted
 from tools.scatter import Group, Scatter
-from tools.scored_rows import Entry, data, entries, line, mean_size, which
+from tools.scored_rows import Entry, data, entries, fitted, line, mean_size, which
 
 FROZEN = record("inference")
 VALUES = FROZEN.values
@@ -79,7 +79,7 @@ def numbers() -> dict[str, str]:
 
 
 def _rows(*kinds: str, chips: str = "") -> list[Entry]:
-    return which(entries("inference_runs"), *kinds, chips=chips)
+    return fitted(which(entries("inference_runs"), *kinds, chips=chips))
 
 
 def _quoted() -> dict[str, str]:

@@ -7,7 +7,7 @@ from statistics import geometric_mean, mean, median
 
 from scalingbook_lib import calibrated, training
 from scalingbook_lib.calibrated.factors import record
-from scalingbook_lib.calibrated.training_efficiency import ramp
+from scalingbook_lib.calibrated.training_efficiency import FLASH2_ON_HOPPER, ramp
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, REFUSED, RUNS, find
 from scalingbook_lib.evidence.resources import grouped
@@ -19,7 +19,7 @@ from tools import training_compared as compared
 from tools.environment import ROOT
 from tools.published import Cells, Page, share, sources, worst_predicted
 from tools.scatter import Group, Scatter
-from tools.scored_rows import Entry, data, entries, line, mean_size, which
+from tools.scored_rows import Entry, data, entries, fitted, line, mean_size, which
 
 SEEN = {"release": "its release", "software": "its software", "": "nothing"}
 VALUES = record("training").values
@@ -47,6 +47,7 @@ def numbers() -> dict[str, str]:
         "refused": str(sum(map(len, REFUSED.values()))),
         "figures": str(len(VALUES)),
         "kernels_most": share(_kernels(), 0),
+        "flash2": share(FLASH2_ON_HOPPER, 0),
         "constant": share(_constant(), 0),
         "series": str(len(ratios)),
         "series_mean": share(compared.size(ratios)),
@@ -72,8 +73,8 @@ def _quoted() -> dict[str, str]:
     """The mean errors that the text quotes: by class, known and without the source or the software."""
     found = {}
     for kind in ("dense", "experts"):
-        rows = which(entries("training_runs"), f"training, {kind}")
-        found[f"{kind}_runs"] = str(sum("source" in one.out for one in rows))
+        rows = fitted(which(entries("training_runs"), f"training, {kind}"))
+        found[f"{kind}_runs"] = str(len(rows))
         found[f"{kind}_known"] = share(mean_size(one.found.error for one in rows), 0)
         found |= {f"{kind}_{way}": share(mean_size(one.out.get(way) for one in rows), 0) for way in LEFT_OUT}
     return found

@@ -103,14 +103,15 @@ def _short(setup: WorkbenchSetup, command: str) -> str:
 def _trained(setup: WorkbenchSetup) -> str:
     values: Any = answered(setup, "plan").answer.values
     run = values.get("run")
-    days = f", {count(round(run['days']) or 1)} days in all" if run else ""
+    days = f", {count(round(run['days']) or 1)} days in total" if run else ""
     return f"{si(values['step_time_s'], 's')} per step at {values['mfu']:.0%} MFU{days}"
 
 
 def _served(setup: WorkbenchSetup) -> str:
     values: Any = answered(setup, "serve").answer.values
     usd = values["usd_per_million_output_tokens"]
-    cost = "" if usd is None else f", ${usd:,.3g} per million output tokens"
+    dollars = "" if usd is None else f"{usd:,.2f}" if usd >= 0.1 else f"{usd:.2g}"
+    cost = f", ${dollars} per million output tokens" if dollars else ""
     return f"ITL {si(values['itl_s'], 's')}, TTFT {si(values['ttft_s'], 's')}{cost}"
 
 

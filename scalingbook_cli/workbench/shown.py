@@ -28,7 +28,7 @@ def column(panel: dict[str, Any]) -> str:
 
 def bar(says: str, fits: bool | None, numbers: str = "") -> str:
     """One entry of the status bar: whether it fits, and the main numbers."""
-    more = f' <span class="workbench-numbers">{escape(numbers)}</span>' if numbers else ""
+    more = f'<span class="workbench-numbers">: {escape(numbers)}</span>' if numbers else ""
     return f'<p class="workbench-sum" data-fits="{_FITS[fits]}"><b>{escape(says)}</b>{more}</p>'
 
 
@@ -96,7 +96,7 @@ def differences(answer: dict[str, Any]) -> str:
     says = (
         f"Changed: {'; '.join(told)}."
         if told
-        else "Both set-ups are the same: change something in the second."
+        else "Both setups are the same: change something in the second."
     )
     columns = ("", "first", "second", "second / first")
     compared = table("Results", columns, answer["rows"], (0,)) if answer["rows"] else ""

@@ -31,17 +31,14 @@ class ChipHourOverhead(Result):
     leave_one_out_error: float
 
     def of(self, run: PlannedRun) -> PlannedRun:
-        """The run with its time multiplied by `factor`, as it is likely to be billed."""
+        """The run with its time multiplied by `factor`, as it is likely to be reported."""
         return replace(run, seconds=run.seconds * self.factor)
 
     def __str__(self) -> str:
-        parts = (
-            f"{self.slower_steps:.2f} (slower steps) · "
-            f"{self.other_overheads:.2f} (restarts, other stages, evaluation)"
-        )
         return (
-            f"bills of {self.runs} published runs are {self.factor:.2f} = {parts} times such plans, "
-            f"within a factor of {self.interval_factor:.2f}"
+            f"in {self.runs} published runs, the reported chip-hours were {self.factor:.2f} times those of "
+            f"the best plan, within a factor of {self.interval_factor:.2f}: {self.slower_steps:.2f} for "
+            f"slower steps, times {self.other_overheads:.2f} for restarts, other stages and evaluation"
         )
 
 

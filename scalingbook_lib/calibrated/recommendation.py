@@ -50,7 +50,7 @@ class Published(Result):
 
     def __str__(self) -> str:
         if self.step is None:
-            return f"The nearest published plan is that of {self.plan}. It does not divide here."
+            return f"The nearest published plan is that of {self.plan}. It does not fit this number of chips."
         return (
             f"The nearest published plan is that of {self.plan}. Here it is predicted to take "
             f"{si(self.step.total_s, 's')} and to hold {si(self.step.memory.total, 'B')} on each chip."
@@ -187,9 +187,10 @@ def fit_sentence(memory: TrainingMemory, margin: MemoryMargin) -> str:
             f"The plan is {percent(over)} over the HBM by our count; our count is off by up to "
             f"{percent(margin.error)} on published runs."
         )
-    likely = percent(margin.probability(memory.total, memory.chip.hbm_bytes))
+    probability = margin.probability(memory.total, memory.chip.hbm_bytes)
+    likely = "above 99%" if probability > 0.99 else f"of {percent(probability)}"
     held = f"{si(memory.total, 'B')} of {si(memory.chip.hbm_bytes, 'B')}"
-    return f"By our count, each chip holds {held}; the plan fits with a probability of {likely}."
+    return f"By our count, each chip holds {held}; the plan fits with a probability {likely}."
 
 
 def whole_plan(model: Transformer, chip: Chip, fixed: dict[str, Any]) -> Plan:

@@ -90,7 +90,7 @@ def _time_from_rate_us(row: Cells, what: str, n: int, size: int) -> float:
         rate = number(row, column)
         if rate and len(text(row, column).replace(".", "").strip("0")) > 1:
             return share * size / rate / 1e3
-    raise UnpredictedRow("the row prints no time_us, and no rate of two digits")
+    raise UnpredictedRow("the row has no time_us and no rate with two significant digits")
 
 
 def networks(chip: Chip, n: int, nodes: int = 1, system: str = "") -> Networks:

@@ -256,7 +256,7 @@ class ProfileReport(Result):
 
     @cached_property
     def rooflines(self) -> tuple[attained.AttainedOperation, ...]:
-        """The operations beside their rooflines; none if the chip or what the operations do is unknown."""
+        """The operations and their rooflines; none if the chip or what the operations do is unknown."""
         chip = self.chip
         if chip is None:
             if self.trace.simulated:

@@ -95,7 +95,7 @@ class ProgramReport(Result):
     def title(self) -> str:
         """The program, its machine and its mesh."""
         source, machine = self.program.source, self.program.hardware.machine
-        mesh = f" as {format_sizes(source.mesh)}" if source.devices > 1 else ""
+        mesh = f", {format_sizes(source.mesh)}" if source.devices > 1 else ""
         n, kind = source.devices, source.platform.upper()
         on = (
             machine.name
@@ -109,9 +109,9 @@ class ProgramReport(Result):
         """Three lines: the time of a run, its memory and FLOPs, and the first finding."""
         p = self.program
         if p.run_s and p.transfers and not p.hardware.laid:
-            time = f"{si(p.run_s, 's')} of compute per run estimated; transfers have no times"
+            time = f"estimated {si(p.run_s, 's')} of compute per run; transfers have no times"
         elif p.run_s:
-            time = f"{si(p.run_s, 's')} per run estimated, {percent(p.exposed_share)} exposed communication"
+            time = f"estimated {si(p.run_s, 's')} per run, {percent(p.exposed_share)} exposed communication"
         else:
             n = len(p.transfers)
             why = "the mesh does not fit" if p.hardware.machine else "no machine is named"

@@ -28,7 +28,7 @@ class Use:
     overlapped: float = 0.0  # of a transfer: the number of kernels that ran since its start
 
 
-COMPUTES, MOVES, SKIPPED = "computes", "moves", "skipped"
+COMPUTES, MOVES, SKIPPED = "compute", "communication", "skipped"
 MOST_SPANS = 4_000  # recorded; a drawing shows the longest of them
 
 
@@ -89,7 +89,7 @@ class Timeline:
             self._run(loop.steps, weight * (trips - 1))
             skipped_s = (trips - 2) * (self.now_s - before_s)
             if skipped_s:
-                more = f"{trips - 2:,} more trip{'s' * (trips > 3)}"
+                more = f"{trips - 2:,} more iteration{'s' * (trips > 3)}"
                 self._record(SKIPPED, more, self.now_s, self.now_s + skipped_s)
             self.now_s += skipped_s
             self._free_s = {link: free + skipped_s for link, free in self._free_s.items()}

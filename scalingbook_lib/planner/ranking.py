@@ -127,7 +127,10 @@ class Ranking(Result):
     @property
     def searched(self) -> str:
         """The size of the search space, and how much of it was timed."""
-        pruned = f", {self.pruned:,} pruned because their lower bound is slower than the best plan"
+        pruned = (
+            f", {self.pruned:,} pruned because the lower bound on their step time exceeds the step time of "
+            "the best plan"
+        )
         return (
             f"{self.spreads:,} combinations of degrees, {self.legal:,} possible, {self.judged:,} plans timed"
             f"{pruned * (self.pruned > 0)}"
@@ -216,7 +219,7 @@ _ORDER = ("fsdp", "dp", "dcn", "ep", "expert_tp", "zero", "remat", "schedule", "
 _AXES = ("tp", "cp", "pp", "fsdp", "dp", "ep")
 _HEADER = (
     *(f"{name:>5}" for name in (*_AXES, "ZeRO", "mb")), f"{'schedule':14}", f"{'remat':9}", f"{'step':>8}",
-    f"{'MFU':>6}", f"{'memory':>8}", "loses most to",
+    f"{'MFU':>6}", f"{'memory':>8}", "largest overhead",
 )  # fmt: skip
 
 

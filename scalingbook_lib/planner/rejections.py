@@ -10,6 +10,8 @@ from typing import NamedTuple
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import Result
 
+_CAUSES = {"stages": "the number of pipeline stages", "schedule": "the pipeline schedule"}  # of kinds
+
 
 @dataclass(frozen=True, slots=True)
 class Rejected(Result):
@@ -21,7 +23,7 @@ class Rejected(Result):
     plan: Plan | None = None
 
     def __str__(self) -> str:
-        return f"{self.count:,} for {self.kind} (closest: {self.why})"
+        return f"{self.count:,} because of {_CAUSES.get(self.kind, self.kind)} (closest: {self.why})"
 
 
 class Infeasible(NamedTuple):

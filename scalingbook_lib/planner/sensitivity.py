@@ -38,11 +38,11 @@ class Change(Result):
 
     def __str__(self) -> str:
         same_gain = self.before_s / self.same_s
-        same = f" ({percent(1 - 1 / same_gain)} less with the same plan)"
+        same = f" ({percent(1 - 1 / same_gain)} shorter with the same plan)"
         other = same if self.gain > same_gain * (1 + 1e-9) else ""
         return (
-            f"{self.what} × {self.factor:g}: step time {si(self.then.step.total_s, 's')}, "
-            f"{percent(1 - 1 / self.gain)} less{other}"
+            f"{self.factor:g}× {self.what}: step time {si(self.then.step.total_s, 's')}, "
+            f"{percent(1 - 1 / self.gain)} shorter{other}"
         )
 
 

@@ -103,7 +103,8 @@ def _in_time(judge: Judge, ways: int) -> list[Option]:
     if late:  # if none meets the targets, those that were not evaluated miss them by more
         nearest = min(late, key=lambda one: one[0])[1]
         some = in_time and len(over) < ways
-        kind, count = ("latency, of those judged", len(late)) if some else ("latency", ways - len(in_time))
+        among = "latency, among the evaluated layouts"
+        kind, count = (among, len(late)) if some else ("latency", ways - len(in_time))
         judge.ways.rejections.refuse(kind, count, str(nearest.serving))
     return in_time
 

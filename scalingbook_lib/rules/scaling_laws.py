@@ -6,17 +6,17 @@ lifetime. `batch_cost`, `noise_scale` and `step_law` are about the batch size an
 them are fits to dense Transformers and to the data of their authors. Chapter: Scaling laws.
 
 >>> print(CHINCHILLA_REFIT.optimum(5.76e23))
-72.2 G parameters, 1.33 T tokens (18.4 per parameter): 5.76e+23 FLOPs
+72.2B parameters, 1.33T tokens (18.4 per parameter), 5.76e23 FLOPs
 >>> print(CHINCHILLA_REFIT.lifetime_optimum(5.76e23, served_tokens=1e13))
-34.1 G parameters, 3.73 T tokens (109 per parameter): 7.62e+23 FLOPs
+34.1B parameters, 3.73T tokens (109 per parameter), 7.62e23 FLOPs
 >>> print(batch_cost(2**24, 2**22))
-1.25 times the fewest steps and 5 times the fewest tokens
+1.25 times the minimum number of steps, 5 times that of tokens
 """
 
 from dataclasses import dataclass
 from math import exp, log
 
-from scalingbook_lib.units import Result, si
+from scalingbook_lib.units import Result, compact
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Allocation(Result):
 
     def __str__(self) -> str:
         return (
-            f"{si(self.params)} parameters, {si(self.tokens)} tokens ({self.tokens_per_param:,.3g} per "
-            f"parameter): {self.flops:.3g} FLOPs"
+            f"{compact(self.params)} parameters, {compact(self.tokens)} tokens ({self.tokens_per_param:,.3g} "
+            f"per parameter), {f'{self.flops:.3g}'.replace('e+', 'e')} FLOPs"
         )
 
 
@@ -92,8 +92,8 @@ class LossLaw:
         left = loss - self.floor - self.params_scale / params**self.params_exponent
         if left <= 0:
             raise ValueError(
-                f"{si(params)} parameters never reach a loss of {loss:.4g} by the fit {self.name!r}; "
-                f"give a loss above {loss - left:.4g}, or at least {si(self.least_params(loss))} parameters"
+                f"{compact(params)} parameters never reach a loss of {loss:.4g} by the fit {self.name!r}; "
+                f"give a loss above {loss - left:.4g}, or at least {compact(self.least_params(loss))} parameters"
             )
         return (self.tokens_scale / left) ** (1 / self.tokens_exponent)
 
@@ -167,7 +167,7 @@ class BatchCost(Result):
     tokens: float
 
     def __str__(self) -> str:
-        return f"{self.steps:.3g} times the fewest steps and {self.tokens:.3g} times the fewest tokens"
+        return f"{self.steps:.3g} times the minimum number of steps, {self.tokens:.3g} times that of tokens"
 
 
 def batch_cost(batch_tokens: float, critical_tokens: float) -> BatchCost:
@@ -189,7 +189,10 @@ class NoiseScale(Result):
         return self.variance / self.gradient_squared
 
     def __str__(self) -> str:
-        return f"noise scale {self.examples:.3g}: |G|² {self.gradient_squared:.3g}, tr Σ {self.variance:.3g}"
+        return (
+            f"noise scale {self.examples:.3g} "
+            f"(|G|² = {self.gradient_squared:.3g}, tr Σ = {self.variance:.3g})"
+        )
 
 
 def noise_scale(small: float, small_squared: float, large: float, large_squared: float) -> NoiseScale:
@@ -218,7 +221,7 @@ class Hyperparameters(Result):
     batch_tokens: float
 
     def __str__(self) -> str:
-        return f"learning rate {self.rate:.2g}, batch {si(self.batch_tokens)} tokens"
+        return f"learning rate {self.rate:.2g}, batch {compact(self.batch_tokens)} tokens"
 
 
 def step_law(params: float, tokens: float) -> Hyperparameters:

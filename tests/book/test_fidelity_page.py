@@ -10,11 +10,11 @@ import pytest
 from scalingbook_book.reader.explorers.view import Chart, Points, Scale, View
 from scalingbook_lib.calibrated import records
 from scalingbook_lib.calibrated.overhead import chip_hour_overhead
-from scalingbook_lib.evidence import inference, resources, training
+from scalingbook_lib.evidence import accuracy, inference, resources, training
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from tools import cost_report, published, scored_rows
 from tools.environment import ROOT
-from tools.fidelity_page import PEERS
+from tools.fidelity_page import PAGE, PEERS
 from tools.reference import own_rows
 from tools.scatter import sheet
 from tools.scored_rows import TABLES, entries, mean_size
@@ -86,13 +86,26 @@ def test_the_data_files_have_every_predicted_row():
 def test_the_code_of_the_page_computes_its_numbers(capsys):
     (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "fidelity.md").read_text(encoding="utf-8"), re.S)
     exec(example, {})
-    told = capsys.readouterr().out
-    for kind in ("dense", "experts"):
-        rows = scored_rows.which(entries("training_runs"), f"training, {kind}")
-        mean = mean_size(one.found.error for one in rows)
-        assert f"training, {kind}, {len(rows)} runs: mean error {100 * mean:.2g}" in told
-    out = training.total(False, leave_one_out=True)
-    assert str(out) in told
+    assert capsys.readouterr().out == "".join(f"{one}\n" for one in accuracy.classes())
+
+
+def test_the_library_and_the_page_count_the_same_rows_and_errors():
+    for one in accuracy.classes():
+        table, kinds = accuracy.CLASSES[one.name]
+        rows = scored_rows.fitted(scored_rows.which(entries(table), *kinds))
+        assert one.ids == tuple(row.id for row in rows)
+        assert one.known == pytest.approx(mean_size(row.found.error for row in rows))
+        assert one.new_source == pytest.approx(mean_size(row.out["source"] for row in rows))
+        assert one.roofline == pytest.approx(mean_size(row.roofline for row in rows))
+    names = [row[0] for row in PAGE.tables["classes"]()]
+    assert [name.lower() for name in names[: len(accuracy.CLASSES)]] == [*accuracy.CLASSES]
+
+
+def test_runs_that_no_fit_has_used_are_counted_apart():
+    ids = {row.id for row in accuracy.not_fitted()}
+    assert {run.run.id for run in training.held_out()} < ids
+    tables = "training_runs", "inference_runs"
+    assert ids == {one.id for table in tables for one in entries(table) if "source" not in one.out}
 
 
 def test_every_fitted_constant_is_in_the_data_file():
@@ -178,7 +191,7 @@ def test_every_table_is_scored():
 
 def test_kernels_steps_and_servers_of_our_own_gpus_are_listed():
     kinds = {line[0].partition(": ")[2].split(",")[0].split()[0] for line in own_rows.rows()}
-    assert kinds == {"products", "attention", "training", "serving"}
+    assert kinds == {"matmuls", "attention", "training", "serving"}
     assert sum(int(line[1]) for line in own_rows.rows()) == 440 + 15 + 21
 
 

@@ -31,7 +31,7 @@ def settle(page, act):
 
 @pytest.mark.smoke
 def test_the_example_stands_on_the_page_and_a_dropped_file_replaces_it(inspector):
-    assert "replicated over data" in inspector.inner_text(".inspector-shown")
+    assert "replicated over the axis data" in inspector.inner_text(".inspector-shown")
     settle(inspector, lambda: inspector.set_input_files("#inspector-file", str(FAULTY)))
     assert "columns from 129 to 256" in inspector.inner_text(".inspector-shown")
     assert "nothing was sent" in inspector.inner_text(".inspector-status")

@@ -86,4 +86,9 @@ def rows() -> Cells:
         errors = Summary.of(kind, [one.error for _, one in same])
         inside = share(mean(one.in_interval for _, one in same), 0)
         sizes = share(errors.mean), share(errors.median), signed(errors.bias)
-        yield f"{chip}, {by}: {kind}", str(errors.runs), *sizes, inside
+        yield f"{chip}, {by}: {_in_words(kind)}", str(errors.runs), *sizes, inside
+
+
+def _in_words(kind: str) -> str:
+    """Return the class as the page prints it: 'matmuls with m < 512'."""
+    return kind.replace("products m", "matmuls with m").replace("attention prompt", "attention in prefill")

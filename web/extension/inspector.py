@@ -19,7 +19,7 @@ from web.extension.page_data import shows_the_library
 
 BUILT = "The report below is that of the example. It was computed when the book was built."
 FIELDS = (
-    ("machine", "Machine", "As in v5p:4x4x4 or h100:64. Without it there are no times."),
+    ("machine", "Machine", "As in v5p:4x4x4 or h100:64. Without it, no times are estimated."),
     ("mesh", "Mesh axes", "As in data=16,model=4. Without them, axes are inferred."),
 )
 

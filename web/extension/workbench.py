@@ -23,7 +23,7 @@ from web.extension.page_data import shows_the_library
 
 BUILT = "Computed when the book was built. Change a field, and your browser computes the answer."
 BUTTONS = {
-    "compare": "Compare with a second set-up",
+    "compare": "Compare with a second setup",
     "link": "Copy link",
     "json": "Save JSON",
     "notebook": "Save notebook",

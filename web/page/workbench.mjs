@@ -64,7 +64,7 @@ async function compute() {
       root.classList.remove("workbench-stale");
       say(engine.state === "asleep" ? built : "Computed in your browser.");
     } else {
-      say("Correct the marked field. The results below are for the previous set-up.");
+      say("Correct the marked field. The results below are for the previous setup.");
     }
   } catch (problem) {
     if (queue.current(round)) say(`Not computed: ${words(problem)}.`);
@@ -177,7 +177,7 @@ function compare() {
   }
   root.classList.toggle("workbench-two", setups.length === 2);
   need(root, '[data-do="compare"]', HTMLElement).textContent =
-    setups.length === 2 ? "Remove the second set-up" : "Compare with a second set-up";
+    setups.length === 2 ? "Remove the second setup" : "Compare with a second setup";
   soon();
 }
 

@@ -1,5 +1,6 @@
 """A finding: what a reviewer would say about a program, what it costs, and where the book explains it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalingbook_lib.units import Result
@@ -44,6 +45,11 @@ class Finding(Result):
     def __str__(self) -> str:
         where = f" ({', '.join(self.lines[:3])})" if self.lines else ""
         return f"{self.message}{where}. {self.advice}."
+
+
+def axes_in_words(axes: Sequence[str]) -> str:
+    """Names of mesh axes as a phrase: 'the axis data', 'the axes data and model'."""
+    return f"the axis {axes[0]}" if len(axes) == 1 else f"the axes {', '.join(axes[:-1])} and {axes[-1]}"
 
 
 FAULT_SHARDING = Section("profiling", "profiling-bug-sharding", "A wrong sharding")

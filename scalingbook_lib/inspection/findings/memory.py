@@ -13,6 +13,7 @@ from scalingbook_lib.inspection.findings.finding import (
     PEAK_MEMORY,
     TILES,
     Finding,
+    axes_in_words,
 )
 from scalingbook_lib.inspection.memory import aliases, padded_bytes
 from scalingbook_lib.inspection.program import InspectedProgram
@@ -54,8 +55,8 @@ def replicated_state(program: InspectedProgram) -> Iterator[Finding]:
             severity = 0.5 * saved / program.memory.peak * (1.0 if chosen else 0.5)
             yield Finding(
                 rule="replicated state",
-                message=f"{binary(nbytes)} of {what} ({_listed(group)}) are replicated over "
-                f"{' and '.join(axes)}, on {n} devices",
+                message=f"{binary(nbytes)} of {what} ({_listed(group)}) is replicated over "
+                f"{axes_in_words(axes)}, on {n} devices",
                 advice=f"{advice}, which takes {binary(nbytes / n)} on each",
                 section=FSDP,
                 severity=severity,
@@ -140,8 +141,8 @@ def not_donated(program: InspectedProgram) -> Iterator[Finding]:
     told = f" ({_listed(group)})" if group else ""
     yield Finding(
         rule="not donated",
-        message=f"The program returns new values of {binary(saved)} of arguments{told} that are not "
-        "donated, so that both are in memory at once",
+        message=f"The program returns updated values for {binary(saved)} of arguments{told} that are not "
+        "donated, so the old and the new values are in memory at the same time",
         advice="Donate the arguments that the caller does not use again: jax.jit(step, donate_argnums=0)",
         section=DONATION,
         severity=0.5 * saved / program.memory.peak,

@@ -97,7 +97,7 @@ def launch_gaps(report: "ProfileReport") -> Iterator[Finding]:
 
 
 def exposed_collectives(report: "ProfileReport") -> Iterator[Finding]:
-    """Communication with no compute beside it."""
+    """Communication that overlaps with no compute."""
     found = report.collectives
     if not found:
         return
@@ -107,8 +107,7 @@ def exposed_collectives(report: "ProfileReport") -> Iterator[Finding]:
         report,
         "exposed collectives",
         f"{si(mean.exposed_s, 's')} of a step, {percent(mean.exposed_s / mean.duration_s)}, is "
-        "communication without "
-        f"compute beside it; most is {first.name}, {times}",
+        f"communication that overlaps with no compute; most is {first.name}, {times}",
         "Move it out of loops, combine small ones, or let it overlap with independent work",
         OVERLAP,
         mean.exposed_s,

@@ -18,6 +18,7 @@ from scalingbook_lib.inspection.findings.finding import (
     SCATTER,
     Finding,
     Section,
+    axes_in_words,
 )
 from scalingbook_lib.inspection.hardware import Hardware
 from scalingbook_lib.inspection.program import NEGLIGIBLE, InspectedProgram, PlacedTransfer
@@ -50,7 +51,7 @@ def repeated_in_loop(program: InspectedProgram) -> Iterator[Finding]:
             program,
             [t for t, _ in same],
             "repeated in a loop",
-            f"{_named(moved)} moves the same {si(moved.nbytes, 'B')} in each of {trips} trips of a loop",
+            f"{_named(moved)} moves the same {si(moved.nbytes, 'B')} in each of {trips} iterations of a loop",
             "Move it in front of the loop if memory allows, or make fewer trips",
             MICROBATCHES if moved.kind == GATHER else LOOP,
             1 - kept / max(sum(t.received_bytes for t, _ in same), 1.0),
@@ -83,7 +84,7 @@ def summed_in_loop(program: InspectedProgram) -> Iterator[Finding]:
             program,
             found,
             "summed in every trip",
-            f"{_named(moved)} of {si(moved.nbytes, 'B')} runs in each of {trips} trips of a loop, and its "
+            f"{_named(moved, moved.nbytes)} runs in each of {trips} iterations of a loop, and its "
             "results are only added up",
             "Add up local sums in the loop, and reduce them once after it",
             LOOP,
@@ -111,14 +112,12 @@ def gathered_then_sliced(program: InspectedProgram) -> Iterator[Finding]:
         if not used:
             continue
         (t, share), runs = used[0], sum(t.runs for t, _ in used)
-        times = f" runs {runs:,} times" if runs > 1 else ""
         yield from _finding(
             program,
             [t for t, _ in used],
             "gathered and mostly unused",
-            f"{_named(t.collective)} of {si(t.collective.nbytes, 'B')}{times}, and only "
-            f"{percent(share)} of its "
-            "bytes are used",
+            f"{_named(t.collective, t.collective.nbytes)} runs {_count(runs)}, and only {percent(share)} of "
+            "its bytes are used",
             "Shard the operation that reads it, or slice before the collective",
             FAULT_SHARDING,
             1 - share,
@@ -140,8 +139,7 @@ def reduced_then_sliced(program: InspectedProgram) -> Iterator[Finding]:
             program,
             found,
             "reduced, then sliced",
-            f"{_named(moved)} of {si(moved.nbytes, 'B')} keeps 1/{moved.devices} of its result on "
-            "each device",
+            f"{_named(moved, moved.nbytes)} runs, but each device uses only 1/{moved.devices} of the result",
             f"Constrain the result to be sharded over {moved.axes}, so that it becomes a reduce-scatter with "
             "half of the bytes",
             SCATTER,
@@ -169,7 +167,7 @@ def exposed(program: InspectedProgram) -> Iterator[Finding]:
             continue
         first, runs = group[0], sum(t.runs for t in group)
         waits = all(t.move.when == WAIT for t in group)
-        how = "synchronously" if waits else "with too little work beside it"
+        how = "synchronously" if waits else "with too little compute to overlap with"
         advice = (
             "Let XLA overlap it (latency-hiding scheduler, async collective flags), or shard so that "
             "it moves "
@@ -180,8 +178,8 @@ def exposed(program: InspectedProgram) -> Iterator[Finding]:
         seconds = sum(t.exposed_s for t in group)
         yield Finding(
             rule="exposed communication",
-            message=f"{_named(first.collective)} of {si(first.collective.nbytes, 'B')} runs {_count(runs)} "
-            f"{how}: {si(seconds, 's')} exposed, {percent(share)} of the step",
+            message=f"{_named(first.collective, first.collective.nbytes)} runs {_count(runs)} {how}: "
+            f"{si(seconds, 's')} is exposed, {percent(share)} of the step",
             advice=advice,
             section=OVERLAP,
             severity=share,
@@ -238,9 +236,8 @@ def latency_bound(program: InspectedProgram) -> Iterator[Finding]:
         largest = max(t.collective.nbytes for t in small)
         yield Finding(
             rule="latency-bound collectives",
-            message=f"{_named(small[0].collective)} runs {_count(runs)} on at most "
-            f"{si(largest, 'B')}, which is "
-            f"mostly latency: {si(waited, 's')}",
+            message=f"{_named(small[0].collective)} runs {_count(runs)} on at most {si(largest, 'B')}. "
+            f"Most of its time, {si(waited, 's')}, is latency",
             advice="Combine small arrays into one collective, or replicate what they hold",
             section=LATENCY,
             severity=waited / program.run_s,
@@ -264,9 +261,8 @@ def fp32_collectives(program: InspectedProgram) -> Iterator[Finding]:
             program,
             wide,
             "fp32 collectives",
-            f"{_named(wide[0].collective)} moves fp32: {si(received, 'B')} received per run, twice as "
-            "many as "
-            "in bf16",
+            f"{_named(wide[0].collective)} moves fp32: each device receives {si(received, 'B')} per run, "
+            "twice as much as in bf16",
             "Reduce gradients in bf16 if one reduction sums few microbatches; keep fp32 for long sums"
             if sums
             else "Convert to bf16 before the collective",
@@ -314,9 +310,17 @@ def _grouped(
     return list(found.values())
 
 
-def _named(c: CompiledCollective) -> str:
-    """'all-gather over data'."""
-    return f"{c.kind} over {c.axes}"
+def _named(c: CompiledCollective, nbytes: float | None = None) -> str:
+    """'An all-gather of 8.39 MB over the axis data'."""
+    size = f" of {si(nbytes, 'B')}" if nbytes is not None else ""
+    if c.axes == "?":
+        return f"{_article(c.kind)} {c.kind}{size} over groups that follow no axis"
+    axes = c.axes.split(",") if "," in c.axes or not c.axes.isupper() else list(c.axes)
+    return f"{_article(c.kind)} {c.kind}{size} over {axes_in_words(axes)}"
+
+
+def _article(word: str) -> str:
+    return "An" if word[0] in "aeiou" else "A"
 
 
 def _count(runs: int) -> str:

@@ -8,17 +8,21 @@ from scalingbook_lib.inspection import findings as rules
 from tests.core.inspection.conftest import PROGRAMS
 
 MESSAGES = {
-    "repeated in a loop": r"all-gather over data moves the same 8.39 MB in each of 8 trips",
-    "summed in every trip": r"all-reduce over data of 16.8 MB runs in each of 8 trips",
-    "gathered and mostly unused": r"all-gather over data of 537 MB, and only 0.098% of its bytes are used",
-    "reduced, then sliced": r"all-reduce over model of 4.19 MB keeps 1/4 of its result",
-    "exposed communication": r"all-reduce over model of 4.19 MB runs once synchronously: 132 µs exposed, 58%",
-    "latency-bound collectives": r"all-reduce over data runs 16 times on at most 4 B, which is "
-    "mostly latency",
+    "repeated in a loop": r"An all-gather over the axis data moves the same 8.39 MB in each of 8 iterations",
+    "summed in every trip": r"An all-reduce of 16.8 MB over the axis data runs in each of 8 iterations",
+    "gathered and mostly unused": r"An all-gather of 537 MB over the axis data runs once, and only 0.098% "
+    "of its bytes are used",
+    "reduced, then sliced": r"An all-reduce of 4.19 MB over the axis model runs, but each "
+    "device uses only 1/4",
+    "exposed communication": r"An all-reduce of 4.19 MB over the axis model runs once synchronously: 132 µs "
+    "is exposed, 58%",
+    "latency-bound collectives": r"An all-reduce over the axis data runs 16 times on at most "
+    "4 B. Most of its time",
     "axis across nodes": r"model \(2 devices\) leaves the node, because data is the innermost axis",
-    "fp32 collectives": r"all-reduce over data moves fp32: \d+ MB received per run",
-    "replicated state": r"32 MiB of optimizer state \(state\['mu'\]\) are replicated over data, on 4 devices",
-    "not donated": r"new values of 48 MiB of arguments \(state\['mu'\], state\['w'\]\)",
+    "fp32 collectives": r"An all-reduce over the axis data moves fp32: each device receives \d+ MB per run",
+    "replicated state": r"32 MiB of optimizer state \(state\['mu'\]\) is replicated over the axis data, on 4 "
+    "devices",
+    "not donated": r"updated values for 48 MiB of arguments \(state\['mu'\], state\['w'\]\)",
     "padded arrays": r"bf16\[129,129,129\] takes [\d.]+ MiB instead of 4.094 MiB",
     "memory nearly full": r"The peak of 14.89 GiB is 93% of a device's 16 GiB",
     "recomputed": r"25% of the FLOPs \(137 GFLOPs\) are recomputed",

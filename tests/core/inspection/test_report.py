@@ -21,7 +21,7 @@ ENTRY %main (p: bf16[1024,512]) -> bf16[4096,512] {
 def test_three_lines_say_the_time_the_memory_and_the_first_finding(step):
     time, memory, found = step.summary
     assert time == (
-        "jit_step on TPU v5p 4x4x4 as data=16 model=4: 4.17 ms per run estimated, 19% exposed communication"
+        "jit_step on TPU v5p 4x4x4, data=16 model=4: estimated 4.17 ms per run, 19% exposed communication"
     )
     assert memory.startswith("Memory 329.3 MiB of 95 GiB per device; 241 GFLOPs of matmuls per device")
     assert found == "5 findings; the first: replicated state"

@@ -70,9 +70,8 @@ def test_a_model_that_is_too_small_for_a_loss_is_refused_with_the_least_size():
 def test_at_the_critical_batch_both_costs_double():
     cost = scaling_laws.batch_cost(4e6, 4e6)
     assert (cost.steps, cost.tokens) == (2, 2)
-    assert (
-        str(scaling_laws.batch_cost(4e6, 1e6)) == "1.25 times the fewest steps and 5 times the fewest tokens"
-    )
+    large = scaling_laws.batch_cost(4e6, 1e6)
+    assert str(large) == "1.25 times the minimum number of steps, 5 times that of tokens"
     with pytest.raises(ValueError, match="batch_tokens is 0; give a number above 0"):
         scaling_laws.batch_cost(0, 1)
 
@@ -95,10 +94,10 @@ def test_noise_that_hides_the_gradient_is_refused():
 def test_the_step_law_at_one_billion_parameters():
     found = scaling_laws.step_law(1e9, 100e9)
     assert (round(found.rate, 4), round(found.batch_tokens / 1e6, 1)) == (0.0016, 1.1)
-    assert str(found) == "learning rate 0.0016, batch 1.11 M tokens"
+    assert str(found) == "learning rate 0.0016, batch 1.11M tokens"
 
 
 def test_an_allocation_prints_its_tokens_per_parameter():
     assert str(Allocation(70e9, 1.4e12)) == (
-        "70 G parameters, 1.4 T tokens (20 per parameter): 5.88e+23 FLOPs"
+        "70B parameters, 1.4T tokens (20 per parameter), 5.88e23 FLOPs"
     )

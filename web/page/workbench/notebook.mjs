@@ -13,7 +13,7 @@ export async function saved(setups, queue) {
   const { cells: [first], metadata } = await response.json();
   const { cells, error } = await queue.ask({ ask: "notebook", setups });
   if (error) throw new Error(error);
-  const told = [made("markdown", "# A set-up of the Workbench\n\nThe first cell brings the library."), first];
+  const told = [made("markdown", "# A setup of the Workbench\n\nThe first cell brings the library."), first];
   for (const { kind, source } of cells) told.push(made(kind, source));
   for (const [at, cell] of told.entries()) Object.assign(cell, { id: `workbench-${at}` });
   return JSON.stringify({ cells: told, metadata, nbformat: 4, nbformat_minor: 5 }, null, 1);

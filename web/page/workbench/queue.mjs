@@ -27,7 +27,7 @@ export class Queue {
   restart() {
     const { engine } = this;
     if (engine.state !== "live" || !engine.worker) return;
-    for (const { reject } of engine.waiting.values()) reject(new Error("a newer set-up is asked for"));
+    for (const { reject } of engine.waiting.values()) reject(new Error("a newer setup was requested"));
     engine.waiting.clear();
     engine.respawnWorker(engine.worker);
   }
@@ -43,9 +43,9 @@ export class Queue {
   ask(question) {
     const { round } = this, asked = JSON.stringify(question);
     const answer = this.last.then(async () => {
-      if (!this.current(round)) throw new Error("a newer set-up is asked for");
+      if (!this.current(round)) throw new Error("a newer setup was requested");
       if (!this.known.has(asked)) this.known.set(asked, await this.live(asked));
-      if (!this.current(round)) throw new Error("a newer set-up is asked for");
+      if (!this.current(round)) throw new Error("a newer setup was requested");
       return this.known.get(asked);
     });
     this.last = answer.catch(() => {});

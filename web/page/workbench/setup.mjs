@@ -74,7 +74,7 @@ export class Setup {
     for (const one of all(form, "[id]", HTMLElement)) one.id += "-b";
     for (const one of all(form, "label", HTMLLabelElement)) one.htmlFor += "-b";
     for (const one of all(form, "[aria-describedby]", HTMLElement)) one.setAttribute("aria-describedby", `${one.getAttribute("aria-describedby")}-b`);
-    need(form, "legend", HTMLElement).textContent = "Second set-up";
+    need(form, "legend", HTMLElement).textContent = "Second setup";
     form.addEventListener("submit", (event) => event.preventDefault());
     const made = new Setup(form), { values, config } = this.values();
     need(form, '[name="model"]', HTMLInputElement).readOnly = false;

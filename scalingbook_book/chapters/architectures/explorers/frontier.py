@@ -177,7 +177,7 @@ def _pareto(pool: Pool, users: int) -> Chart:
 FRONTIER = Explorer(
     key="architectures.frontier",
     title="DeepSeek-V4-Pro in a rack: prefill and decode pools",
-    question="How many users per GPU, and how many GPUs for prefill, give the speed that you promise?",
+    question="How many users per decode GPU and how many prefill GPUs does the promised speed require?",
     controls={
         "gpu": Choice("GPU", ("GB300", "GB200"), "GB300"),
         "degree": Choice("EP degree", ("8", "16", "32", "64"), "32"),

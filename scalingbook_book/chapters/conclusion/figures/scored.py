@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from scalingbook_book.reader.explorers.view import Band, Chart, Curve, Scale
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import CACHE, EXPERTS, IDLE, MATH
+from scalingbook_lib.evidence import accuracy
 from scalingbook_lib.evidence import inference as served
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.units import percent
@@ -20,7 +21,8 @@ def ranked(ratios: Iterable[float]) -> list[float]:
 
 def ratios() -> dict[str, list[float]]:
     """Predicted time over reported time of every run, its source left out of the fit."""
-    trained, dense = published.scores(), [one for one in served.scores() if one.kind == "serving, dense"]
+    trained, full = published.scores(), accuracy.of("saturated server, dense").ids
+    dense = [one for one in served.scores() if one.run.id in full]
     step = {
         experts: [
             one.leave_one_out / one.published

@@ -94,7 +94,7 @@ NUMBERS = (
     Number(name="fraction of C that matmuls reach", values=_products, unit="%",
            use="fitted to published training steps in bf16"),
     Number(name="error band of a prediction", values=_bands, unit="times",
-           use="a factor in both directions, from dense training to models with experts"),
+           use="a factor in both directions on new software, from dense training to serving"),
 )  # fmt: skip
 
 
@@ -105,12 +105,13 @@ _TITLE = "Scaling large models on one page"
 _LETTERS = (
     "C FLOPs/s of one chip · W_hbm, W_ici bytes/s of its HBM, and into it along one torus axis · W_1 "
     "one link, one direction · W into one GPU under a switch · n chips · n_ax torus axes used at once · M "
-    "bytes of the array, or seconds between failures · B tokens, or sequences in decode · D model "
+    "bytes of the array · B tokens, or sequences in decode · D model "
     "width · F width of the MLP · L layers · K key/value heads · H size of a head · P parameters · T "
-    "tokens of a sequence · E experts, k per token · e bytes of a cached value · w bytes of a "
+    "tokens of a sequence · E experts, k per token · a bytes of a cached value · w bytes of a "
     "weight · M_kv bytes of one sequence's cache · X data-parallel degree · n_X, n_Y torus axes for data and "
     "tensor parallelism · p stages · m microbatches · q elements per scale of s bits · "
-    "d side of a head's state · c tokens of a chunk"
+    "d side of a head's state · c tokens of a chunk · t_save seconds to write a checkpoint · t_fail seconds "
+    "between failures · t_restart seconds of a restart"
 )
 _STYLE = """
 @page { size: landscape; margin: 8mm }

@@ -60,7 +60,7 @@ def _cycles(found: MatmulTile) -> Bars:
         Scale("cycles per stage"),
         [_UNITS[name] for name in cycles],
         (Series("cycles", list(cycles.values()), 1),),
-        title="The longest bar sets the pace",
+        title="The longest bar determines the time per stage",
     )
 
 

@@ -1,4 +1,4 @@
-"""Figure of two published ladders of matmul kernels: the ceiling of each step and the measured rate."""
+"""Figure of two published series of matmul kernels: the ceiling of each step and the measured rate."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import (
@@ -33,7 +33,7 @@ def ladder() -> Figure:
         alt=f"Two groups of horizontal bars in percent of the peak. In each row, a wide bar is the ceiling of a kernel and a narrow bar inside it is the measured rate. On the H100, {len(one)} "
         f"steps rise from {percent(one[0].reached)} to {percent(one[-1].reached)}: the ceilings are set by the CUDA cores, then by L2, and finally by the last wave. On the B200, {len(two)} steps rise from "
         f"{percent(two[0].reached)} to {percent(two[-1].reached)}: latency sets the first two ceilings, and the last wave sets the others.",
-        caption="Two published ladders of bf16 matmul kernels. Wide bars are ceilings computed from the tile and its stages, "
+        caption="Two published series of bf16 matmul kernels. Wide bars are ceilings computed from the tile and its stages, "
         "the narrow bars inside them are measured, and the labels say what sets the ceiling. On the H100, a larger tile raises the ceiling that L2 sets, until a "
         f"cluster removes it. On the B200, the largest step is the pipeline, which hides the latency of the loads.{beyond}",
         parts=lambda wide: [_rows(wide)],

@@ -52,8 +52,8 @@ def _ladder(*, n: int, years: float, save: float, restart: float, peers: bool) -
     )
     best, other = ("save time", "restart time") if faster[0] > faster[1] else ("restart time", "save time")
     return View(
-        f"{n:,} chips fail every {_duration(between)}, and the goodput is {percent(now)}. Halving the "
-        f"{best} would raise it more than halving the {other}.",
+        f"With {n:,} chips, a failure occurs every {_duration(between)}, and the goodput is {percent(now)}. "
+        f"Halving the {best} would raise it more than halving the {other}.",
         (chart,),
         (
             Readout("MTBF", between, "s", _duration(between)),

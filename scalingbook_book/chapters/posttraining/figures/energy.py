@@ -62,9 +62,9 @@ def drawn() -> Figure:
         key="posttraining.drawn",
         alt=f"Power in watts against the batch size, while a model with 8B parameters decodes. An H100 rises from {alone[1]:.0f} W for one sequence to {alone[256]:.0f} W for 256. An H200 stays above it until both approach the limit. "
         f"Dashed lines mark the limit of {H100.power_w} W and the {idle[0]:.0f} W of an idle GPU.",
-        caption="Measured power of two GPUs against the batch size while decoding. A single user draws two "
-        "thirds of the limit, although the Tensor Cores hardly work; an idle GPU draws "
-        f"{idle[0]:.0f} W. Prefill and training draw {min(busy):.0f} to {max(busy):.0f} W on either "
+        caption="Measured power of two GPUs against the batch size while decoding. With a single user, a GPU "
+        "draws two thirds of its limit, although its Tensor Cores are almost idle; a GPU without work "
+        f"draws {idle[0]:.0f} W. Prefill and training draw {min(busy):.0f} to {max(busy):.0f} W on either "
         "chip. (Llama 3 8B, bf16, 1,024 cached tokens per sequence; averaged over 3 s by the GPU's "
         "own counter.)",
         parts=lambda _: [_watts(idle[0])],

@@ -37,21 +37,21 @@ def stops() -> Figure:
         alt=f"MTBF against the number of chips, on logarithmic axes: a falling straight line, from {hours[256]:.0f} hours for 256 chips to {60 * hours[262_144]:.0f} minutes for 262,144. "
         "Two published clusters lie below it.",
         caption="MTBF against the number of chips. Doubling the number of chips halves the MTBF. "
-        f"At Llama 3's rate, {LARGE:,} chips fail every {at:.0f} minutes. Two "
+        f"At Llama 3's rate, a run on {LARGE:,} chips fails every {at:.0f} minutes. Two "
         "other published clusters fail more often, because each report counts different causes.",
         parts=lambda wide: [chart],
     )
 
 
 def interval() -> Figure:
-    """Goodput against the checkpoint interval, by Young's rule and by the exact formula."""
+    """Goodput against the checkpoint interval, by Young's estimate and by the exact formula."""
     save, restart, between = 60.0, 600.0, CHIP_S / LARGE
     first, exact = rules.goodput(save, between, restart), reliability.exact(save, between, restart)
     minutes = [2.0 ** (e / 4) for e in range(4, 25)]
     young = [100 * rules.goodput(save, between, restart, 60 * m).share for m in minutes]
     daly = [100 * reliability.exact(save, between, restart, 60 * m).share for m in minutes]
     marks = (
-        Curve("Young", minutes, young, 1, dashed=True),
+        Curve("first-order", minutes, young, 1, dashed=True),
         Curve("exact", minutes, daly, 0),
         Points("", [exact.best_s / 60], [100 * exact.share], [percent(exact.share)], 0),
     )
@@ -60,9 +60,10 @@ def interval() -> Figure:
     )
     return Figure(
         key="posttraining.interval",
-        alt=f"Goodput against the checkpoint interval: two curves, each with a maximum. Young's is {percent(first.share)}, at {first.best_s / 60:.1f} minutes; "
+        alt=f"Goodput against the checkpoint interval: two curves, each with a maximum. That of the first-order estimate is {percent(first.share)}, at {first.best_s / 60:.1f} minutes; "
         f"the exact one is {percent(exact.share)}, at {exact.best_s / 60:.1f} minutes.",
-        caption="Goodput against the checkpoint interval, by Young's rule and by the exact formula. The two "
+        caption="Goodput against the checkpoint interval, by the first-order estimate behind Young's rule and by "
+        "the exact formula. The two "
         f"agree on the best interval, {si(first.best_s, 's')} and {si(exact.best_s, 's')}, but not "
         f"on the goodput. ({LARGE:,} chips, a failure every {between / 60:.0f} minutes, one minute "
         "to save, ten to restart.)",
