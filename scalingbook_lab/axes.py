@@ -36,7 +36,7 @@ def refuse_uneven(splits: Iterable[tuple[str, int, str]], sizes: Mapping[str, in
     for what, size, axes in splits:
         degree = math.prod(sizes[axis] for axis in axes)
         if size % degree:
-            raise ValueError(f"{what} = {size} does not divide over {axes} = {degree}; change one of them")
+            raise ValueError(f"{what} = {size} is not divisible by {axes} = {degree}; change one of them")
 
 
 def format_mesh(sizes: Mapping[str, int]) -> str:

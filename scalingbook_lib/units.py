@@ -20,6 +20,7 @@ _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _HALF_UP = 1 + 2**-50  # halves round up, as on paper: 2.5, and 2.675, which is slightly smaller as a double
 _NO_SMALL = {"B", "bytes", "FLOP", "FLOPs", "OPs"}  # counts: there is no millibyte
 _WORDS = {"tokens", "requests", "sequences", "parameters", "steps"}  # units that take no prefix
+_LONG = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"))  # nobody writes kiloseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +95,20 @@ def matrix_unit_dtype(stored: DType) -> DType:
 def si(value: float, unit: str = "", digits: int = 3) -> str:
     """The number as text with a decimal prefix, its unit and `digits` significant figures.
 
-    Units that are words ("tokens") take no prefix: they follow the number as `count` formats it.
+    Units that are words ("tokens") take no prefix: they follow the number as `count` formats it. A time of
+    1,000 seconds or more is in minutes, hours or days.
 
-    >>> si(4.36e-5, "s"), si(1421.0, "tokens/s")
-    ('43.6 µs', '1,420 tokens/s')
+    >>> si(4.36e-5, "s"), si(1160.0, "s"), si(1421.0, "tokens/s")
+    ('43.6 µs', '19.3 min', '1,420 tokens/s')
     """
     if unit.partition("/")[0] in _WORDS:
         return f"{count(rounded(value, digits), digits)} {unit}"
     if value == 0 or not math.isfinite(value):
         return f"{_plain(value, digits)} {unit}".strip()
     figures = rounded(value, digits)  # 999.6 rounds up into the next prefix
+    if unit == "s" and abs(figures) >= 1000:
+        size, name = next((size, name) for size, name in _LONG if abs(value) >= 2 * size)
+        return f"{_plain(value / size, digits)} {name}"
     power = 3 * math.floor(math.floor(math.log10(abs(figures))) / 3)
     power = min(max(power, 0 if unit in _NO_SMALL else -12), 18)
     return f"{_plain(figures / 10.0**power, digits)} {_SI[power]}{unit}".strip()

@@ -7,7 +7,7 @@ from statistics import geometric_mean, mean, median
 
 from scalingbook_lib import calibrated, training
 from scalingbook_lib.calibrated.factors import record
-from scalingbook_lib.calibrated.training_efficiency import ramp
+from scalingbook_lib.calibrated.training_efficiency import FLASH2_ON_HOPPER, ramp
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, REFUSED, RUNS, find
 from scalingbook_lib.evidence.resources import grouped
@@ -47,6 +47,7 @@ def numbers() -> dict[str, str]:
         "refused": str(sum(map(len, REFUSED.values()))),
         "figures": str(len(VALUES)),
         "kernels_most": share(_kernels(), 0),
+        "flash2": share(FLASH2_ON_HOPPER, 0),
         "constant": share(_constant(), 0),
         "series": str(len(ratios)),
         "series_mean": share(compared.size(ratios)),

@@ -49,7 +49,7 @@ class RoutedExperts(Result):
             raise ValueError(f"{self.model.name} has no experts; give a model that has")
         for what, size in (("E", e.E), ("B", self.B)):
             if size % self.Z:
-                raise ValueError(f"{what} = {size} does not divide over Z = {self.Z}; change one of them")
+                raise ValueError(f"{what} = {size} is not divisible by Z = {self.Z}; change one of them")
 
     @property
     def room(self) -> int:

@@ -2,13 +2,14 @@
 
     time = ideal / (share of the class · of the chip) · slowness of the software
 
-Classes of operations have one value for all chips. A chip has one for its matmuls. Software and its release
-each have a slowness and two values for expert layers, relative to the mean of all software, which unknown
-software takes (`calibrated.factors`). In expert layers, grouped matmuls reach a share of what the measured
-kernels reach (`kernels.grouped_ratio`, which has the dtype); `expert_layer_s` is the host time to learn how
-many tokens each expert has and to launch the rest. On chips that share memory with their host (Grace), layers
-are recorded as CUDA graphs, so software has a separate value there. `exchange` is the exposed share of the
-all-to-all. Loads of experts are those that balancing by a bias leaves (`steps.expert_load`).
+Classes of operations have one value for all chips, except that FlashAttention-2 is slower on Hopper by a
+measured ratio. A chip has one for its matmuls. Software and its release each have a slowness and two values
+for expert layers, relative to the mean of all software, which unknown software takes (`calibrated.factors`).
+In expert layers, grouped matmuls reach a share of what the measured kernels reach (`kernels.grouped_ratio`,
+which has the dtype); `expert_layer_s` is the host time to learn how many tokens each expert has and to launch
+the rest. On chips that share memory with their host (Grace), layers are recorded as CUDA graphs, so software
+has a separate value there. `exchange` is the exposed share of the all-to-all. Loads of experts are those that
+balancing by a bias leaves (`steps.expert_load`).
 `evidence.training.efficiencies` describes the fit. Chapter: Training.
 """
 
@@ -25,6 +26,15 @@ from scalingbook_lib.units import BF16
 BLOCK_GPU, BLOCK_TPU = 128.0, 512.0  # keys of a block: FlashAttention's, and the default of splash attention
 TYPICAL_RAMP = 1024.0  # of H100
 RAMP_S = TYPICAL_RAMP / 989e12  # tokens per FLOP/s: the loss is a time, in which faster chips lose more
+FLASH = "attention", "flash2"  # kernels to which `head_ramp` applies
+HOPPER = "H100", "H200", "H800", "H20", "GH200"
+FLASH2_ON_HOPPER = 0.52
+"""The rate of FlashAttention-2 on Hopper, relative to FlashAttention-3.
+
+It was written for the A100 and uses neither wgmma nor TMA. Forward and backward of heads of 128 and 8,192
+tokens take 6.72 ms instead of 3.46 ms with a causal mask, and 12.43 ms instead of 6.63 ms without one
+(Dao-AILab/flash-attention, pull request 1791).
+"""
 
 type Software = tuple[str, ...]  # its name and its release
 
@@ -50,7 +60,7 @@ def efficiency(
         matmul=min(products / slow, 1.0),
         head=min(products / slow, 1.0),
         experts=min(experts / slow, 1.0),
-        attention=min(values[_attention_key(kernel, chip)] / slow, 1.0),
+        attention=min(_attention(values, kernel, chip) / slow, 1.0),
         memory=min(values["memory"] / slow, 1.0),
         layer_s=values["layer_s"] * slow,
         expert_layer_s=values["expert_layer_s"] * own(expert_overhead_key(chip)),
@@ -58,7 +68,7 @@ def efficiency(
         expert_tile=chip.matrix_side or kernels.grouped(chip, BF16).tile,
         expert_skew=TRAINING_SKEW,
         permutation=values["permutation"],
-        head_ramp=values["head_ramp"] * ramp(chip) / TYPICAL_RAMP if kernel == "attention" else 0.0,
+        head_ramp=values["head_ramp"] * ramp(chip) / TYPICAL_RAMP if kernel in FLASH else 0.0,
         attention_block=BLOCK_TPU if chip.torus else BLOCK_GPU,
         exchange=values["exchange"],
         overlap=1 - values["exposed"],
@@ -72,8 +82,13 @@ def efficiency(
     )
 
 
-def _attention_key(kernel: str, chip: Chip) -> str:
-    return f"{kernel}, after A100" if kernel == "early" and not chip.name.startswith("A100") else kernel
+def _attention(values: Values, kernel: str, chip: Chip) -> float:
+    """The share of peak that an attention kernel reaches: "attention", "flash2", "early" or "unfused"."""
+    if kernel == "flash2":
+        return values["attention"] * (FLASH2_ON_HOPPER if chip.name.startswith(HOPPER) else 1.0)
+    return values[
+        f"{kernel}, after A100" if kernel == "early" and not chip.name.startswith("A100") else kernel
+    ]
 
 
 def expert_overhead_key(chip: Chip) -> str:

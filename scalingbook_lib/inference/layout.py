@@ -124,7 +124,7 @@ class Layout(Result):
         more = self.redundant_experts
         if model.experts and ((E := model.experts.E) + more) % self.ep:
             held = f"{E} + {more}" if more else f"{E}"
-            yield f"{held} experts do not divide over ep={self.ep}: write a divisor of their number"
+            yield f"{held} experts are not divisible by ep={self.ep}: write a divisor of their number"
         if more < 0 or (more and self.ep == 1):
             yield (
                 f"redundant_experts={more} with ep={self.ep}: copies of experts balance the chips of an "

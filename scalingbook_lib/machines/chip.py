@@ -4,6 +4,7 @@ The chips themselves are in `chips`, which re-exports these names, so that a rea
 Chapters: Rooflines; TPUs; GPUs.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
@@ -14,6 +15,7 @@ from scalingbook_lib.units import BF16, DTYPES, DType, Result, binary, si
 
 # all other fields are numbers, each with a source
 _WORDS = {"name", "vendor", "status", "memory", "joined", "sources"}
+_TAKES_S = re.compile(r"[A-Z]+\d+X?")  # names such as H100 and MI300X, whose plural is H100s and MI300Xs
 type Joined = Literal["switches", "full mesh", "PCIe", "ring", "cube mesh"]
 
 
@@ -201,6 +203,11 @@ class Chip(Result):
             )
         # in a full mesh a link has one peer: a group of `size` uses size - 1 of them
         return self.link_bytes_per_s * (size - 1 if self.full_mesh else self.links)
+
+    def counted(self, n: int) -> str:
+        """So many of these chips, as a sentence names them: '1 H100', '1,024 H100s', '16 TPU v5p chips'."""
+        noun = self.name if _TAKES_S.fullmatch(self.name) else f"{self.name} chip"
+        return f"{n:,} {noun}{'s' * (n != 1)}"
 
     def __str__(self) -> str:
         rates = [f"{si(rate, 'FLOPs/s')} in {kind}" for kind, rate in self.rates().items()]

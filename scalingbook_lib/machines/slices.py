@@ -4,7 +4,7 @@ A slice is an available torus of chips; a mesh names products of its axes. Chapt
 
 >>> from scalingbook_lib.machines import chips
 >>> print(Slice.of(chips.V5P, "4x4x8"))
-TPU v5p 4x4x8: 128 chips on 32 hosts, rings of 4 and 4 and 8, bisection 3.2 TB/s each way
+TPU v5p 4x4x8: 128 chips on 32 hosts, rings of 4, 4 and 8; bisection bandwidth 3.2 TB/s in each direction
 """
 
 import itertools
@@ -87,12 +87,13 @@ class Slice(ChipGroup):
         return SliceMesh(self, tuple(sizes.items()))
 
     def __str__(self) -> str:
-        rings = " and ".join(str(a.size) for a in self.axes if a.wrapped)
+        *most, last = [str(a.size) for a in self.axes if a.wrapped] or [""]
+        rings = f"ring{'s' * bool(most)} of {f'{", ".join(most)} and ' if most else ''}{last}" if last else ""
         chips, hosts = (
             f"{n:,} {word}{'s' * (n > 1)}" for n, word in ((self.chips, "chip"), (self.hosts, "host"))
         )
-        cut = f", bisection {si(self.bisection_bytes_per_s, 'B/s')} each way" * (self.chips > 1)
-        return f"{self.name}: {chips} on {hosts}, {f'rings of {rings}' if rings else 'no axis wraps'}{cut}"
+        cut = f"; bisection bandwidth {si(self.bisection_bytes_per_s, 'B/s')} in each direction"
+        return f"{self.name}: {chips} on {hosts}; {rings or 'no axis wraps'}{cut * (self.chips > 1)}"
 
 
 class SliceMesh(MachineMesh[Axis]):

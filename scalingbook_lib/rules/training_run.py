@@ -56,9 +56,14 @@ class Goodput(Result):
 
     def __str__(self) -> str:
         return (
-            f"a checkpoint every {si(self.every_s, 's')} (best {si(self.best_s, 's')}): "
+            f"a checkpoint every {_interval(self.every_s)} (best interval {_interval(self.best_s)}): "
             f"goodput {percent(self.share, 3)}"
         )
+
+
+def _interval(seconds: float) -> str:
+    """Seconds as text, in minutes above one minute."""
+    return si(seconds, "s") if seconds < 60 else f"{seconds / 60:,.3g} min"
 
 
 def goodput(

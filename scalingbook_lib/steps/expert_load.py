@@ -55,7 +55,7 @@ def busiest_over_mean(experts: int, chips: int, *, skew: float, redundant: int =
             "write no negative numbers and at least 1 chip"
         )
     if (experts + redundant) % chips:
-        raise ValueError(f"{experts} + {redundant} experts do not divide over {chips} chips")
+        raise ValueError(f"{experts} + {redundant} experts are not divisible by {chips} chips")
     if chips == 1:
         return 1.0
     loads, each = zipf_loads(experts, skew), (experts + redundant) // chips
@@ -178,7 +178,7 @@ def balance(
     if redundant and not rebalanced:
         raise ValueError(f"redundant={redundant} with rebalanced=False: replicas have to be placed")
     if (len(checked) + redundant) % chips:
-        raise ValueError(f"{len(checked)} + {redundant} experts do not divide over {chips} chips")
+        raise ValueError(f"{len(checked)} + {redundant} experts are not divisible by {chips} chips")
     if chips % chips_per_node:
         raise ValueError(f"{chips} chips do not divide into nodes of {chips_per_node}")
     total, each = sum(checked), (len(checked) + redundant) // chips

@@ -40,7 +40,7 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
         ),
         (
             too_few(model.L, plan.pp, plan.chunks),
-            f"{model.L} layers are fewer than {plan.pp} stages of {plan.chunks} chunks: lower pp or chunks",
+            f"{model.L} layers are too few for {plan.pp} stages of {plan.chunks} chunks: lower pp or chunks",
         ),
         (
             plan.stage_layers and sum(plan.stage_layers) != model.L,
@@ -50,11 +50,11 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
             plan.offload_layers > model.L,
             f"{plan.offload_layers} layers to offload are more than the {model.L} of the model",
         ),
-        (E % plan.ep, f"{E} experts do not divide over ep={plan.ep}"),
+        (E % plan.ep, f"{E} experts are not divisible by ep={plan.ep}"),
         (  # XLA's shards are even; on GPUs the last one is padded
             isinstance(machine, Slice) and plan.zero and model.D % shared,
-            f"D={model.D:,} does not divide over the fsdp · cp = {shared:,} chips that share the weights, "
-            "as a sharded array must",
+            f"D={model.D:,} is not divisible by fsdp · cp = {shared:,}, the number of chips that share the "
+            "weights, and a sharded dimension has to be",
         ),
     )
     return tuple(why for broken, why in rules if broken)
@@ -68,15 +68,15 @@ def _tensor(m: Transformer, plan: Plan, T: int) -> Rules:
     Y, t = plan.tp, T // plan.cp
     narrow = m.experts.F if m.experts and plan.expert_ways > 1 else 0
     return (
-        *((n % Y, f"{n:,} {what} do not divide over tp={Y}") for what, n in sublayers.splits(m)),
+        *((n % Y, f"{n:,} {what} are not divisible by tp={Y}") for what, n in sublayers.splits(m)),
         # a TP degree above K replicates whole heads: half a KV head would need another softmax
         *(
-            (K % Y and Y % K, f"{K} key-value heads neither divide over tp={Y} nor go into it")
+            (K % Y and Y % K, f"{K} key-value heads are neither a multiple nor a divisor of tp={Y}")
             for K in sublayers.kv_heads(m)
         ),
-        (narrow % Y, f"experts of F={narrow:,} do not divide over tp={Y}"),
+        (narrow % Y, f"experts of F={narrow:,} are not divisible by tp={Y}"),
         # between the matmuls, the residual stream is sharded by tokens
-        (plan.sequence_parallel and t % Y, f"{t:,} tokens of a sequence do not divide over tp={Y}"),
+        (plan.sequence_parallel and t % Y, f"{t:,} tokens of a sequence are not divisible by tp={Y}"),
     )
 
 
@@ -90,7 +90,7 @@ def _context(m: Transformer, plan: Plan, T: int) -> Rules:
         (
             # every chip gets whole heads of all tokens (jacobs2023ulysses)
             ulysses and (m.N % ways or m.K % ways),
-            f"{m.N} heads with {m.K} keys and values do not divide over cp · tp = {ways}",
+            f"{m.N} heads with {m.K} keys and values are not divisible by cp · tp = {ways}",
         ),
     )
 

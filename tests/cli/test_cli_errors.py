@@ -102,7 +102,7 @@ def test_a_plan_that_cannot_be_says_why_and_ends_with_1(ask):
     told = ask("plan llama-3-8b h100:1024 --batch 1024 --tp 3 --fsdp 8 --as-written")
     assert told.code == 1
     said = one_line(told.out)
-    assert "the plan uses 24 chips, but the machine has 1,024; 32 heads do not divide over tp=3" in said
+    assert "the plan uses 24 chips, but the machine has 1,024; 32 heads are not divisible by tp=3" in said
     told = ask("plan llama-3-8b h100:1024 --batch 1024 --tp 3 --fsdp 8 --as-written --json")
     assert told.code == 1
     assert not told.values["feasible"]

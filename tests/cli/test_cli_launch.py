@@ -86,7 +86,7 @@ def test_what_does_not_fit_is_answered_with_changes_and_exit_code_1(ask):
 def test_a_plan_that_does_not_divide_says_why_beside_what_was_read(ask):
     told = ask("launch --machine h100 --model llama-3-8b", f"{LM} --tensor-model-parallel-size 64")
     assert told.code == 1
-    assert "do not divide over tp=64" in told.out
+    assert "are not divisible by tp=64" in told.out
     assert "Flags that were used" in told.out
 
 

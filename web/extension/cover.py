@@ -148,7 +148,8 @@ class Paths(SphinxDirective):
         """Return a group of radio buttons, or without scripts a list."""
         _depends(self)
         rows = "".join(_way(*(part.strip() for part in line.split("|"))) for line in self.content if line)
-        legend = "<legend>Choose a path: the contents mark its chapters, and Next follows it</legend>"
+        told = "The table of contents then highlights its chapters, and the Next button follows it."
+        legend = f"<legend>Choose a path. {told}</legend>"
         return [nodes.raw("", f'<fieldset class="paths">{legend}{rows}</fieldset>', format="html")]
 
 
@@ -158,7 +159,7 @@ def _way(name: str, title: str, whom: str) -> str:
     pages = " ".join(f"{chapter.page}.html" for chapter in order)
     lasts = duration(5 * round(sum(minutes(chapter.page) for chapter in order) / 5))
     titles = ", ".join(chapter.title for chapter in order)
-    which = "all, in the order of the contents" if len(order) == len(listed) else titles
+    which = "All chapters, in order." if len(order) == len(listed) else titles
     return (
         f'<label><input class="js-only" type="radio" name="path" value="{escape(name)}" data-pages="{pages}">'
         f" <strong>{escape(title)}</strong> <span>{lasts} of reading. {escape(whom)}</span>"
@@ -195,7 +196,7 @@ class Live(SphinxDirective):
 
 
 def name_the_release(app: Sphinx, config: Config) -> None:
-    """Define the substitutions `{{ version }}`, `{{ released }}`, `{{ work }}` and `{{ authors }}`."""
+    """Define `{{ version }}` and the other substitutions of the cover."""
     config.myst_substitutions = stamp.substitutions()
 
 

@@ -96,7 +96,8 @@ class Exercises(SphinxDirective):
             if one.key not in here and page not in ("", posixpath.basename(self.env.docname)):
                 others.setdefault(page, []).append(one)
         told = "; ".join(_others(page, others[page]) for page in sorted(others, key=numbers.rank))
-        return f'<p class="exercise-others">More exercises: {told}.</p>' if told else ""
+        said = f"The notebook also contains the exercises of other pages: {told}."
+        return f'<p class="exercise-others">{said}</p>' if told else ""
 
     def _exercise(self, exercise: exercises.Exercise, check: Check | None) -> nodes.Node:
         if check is None:

@@ -42,7 +42,15 @@ from scalingbook_book.reader.options.chips import (
     WITH_VMEM,
     Chips,
 )
-from scalingbook_book.reader.options.gpus import CLUSTERS, DOMAINS, RACKS, cluster, domain_label, within
+from scalingbook_book.reader.options.gpus import (
+    CLUSTERS,
+    DOMAINS,
+    RACKS,
+    bottleneck_within,
+    cluster,
+    domain_label,
+    within,
+)
 from scalingbook_book.reader.options.machines import machine, switched, torus
 from scalingbook_book.reader.options.models import MODELS
 from scalingbook_book.reader.options.serving import (
@@ -104,6 +112,7 @@ __all__ = [
     "Switch",
     "Timeline",
     "View",
+    "bottleneck_within",
     "cluster",
     "divisors",
     "domain_label",

@@ -28,6 +28,12 @@ def within(machine: str) -> str:
     return cluster(machine, DOMAINS[machine][1]).levels[0].name
 
 
+def bottleneck_within(machine: str) -> str:
+    """Return the name of the network within a domain as a sentence needs it: 'NVLink', 'the full mesh'."""
+    level = within(machine)
+    return {"mesh": "the full mesh", "switches": "the switches"}.get(level, level)
+
+
 def domain_label(machine: str) -> str:
     """Return the size of the machine's domains as text: 'domains of 8'."""
     return f"domains of {DOMAINS[machine][1]}"

@@ -104,11 +104,12 @@ def _rule(run: TrainingRun, name: str) -> str:
     """A rule of a run's family that rows do not give; "" for most families and for unknown software.
 
     `kernel`: attention was "unfused", with scores written to memory, or used "early" fused kernels (Triton of
-    2022 and 2023, for the A100). `remat`: Megatron saves what fused kernels save; what does not fit is
-    offloaded. `weights`: one fp32 copy, no master. `exposed`: tensor-parallel collectives do not overlap
-    matmuls. `prefetch`: Composer gathers weights "late" in the backward pass. `context`: keys and values are
-    gathered first, exposed. `logit_bytes`: of cross entropy as in PyTorch, or as XLA fuses MaxText's, which
-    has a custom gradient.
+    2022 and 2023, for the A100) or FlashAttention-2 ("flash2"), which PyTorch's SDPA prefers on Hopper before
+    release 2.11 (huggingface/transformers, pull request 48163). `remat`: Megatron saves what fused kernels
+    save; what does not fit is offloaded. `weights`: one fp32 copy, no master. `exposed`: tensor-parallel
+    collectives do not overlap matmuls. `prefetch`: Composer gathers weights "late" in the backward pass.
+    `context`: keys and values are gathered first, exposed. `logit_bytes`: of cross entropy as in PyTorch, or
+    as XLA fuses MaxText's, which has a custom gradient.
     """
     return families("training").get(run.family, {}).get(name, "")
 

@@ -56,7 +56,7 @@ class Cluster(ChipGroup):
         if self.nodes > 1 and not self.nic_bytes_per_s:
             if not self.chip.dcn_bytes_per_s:
                 raise ClusterError(
-                    f"{self.chips:,} {self.chip.name} form {self.nodes:,} domains of {self.domain}, and no "
+                    f"{self.chip.counted(self.chips)} form {self.nodes:,} domains of {self.domain}, and no "
                     f"source documents the network between them; write at most "
                     f"{self.domain} chip{'s' * (self.domain > 1)}, or give nic_bytes_per_s, "
                     "the rate of a chip's NIC (dcn_bytes_per_s of the chip)"
@@ -196,7 +196,8 @@ class Cluster(ChipGroup):
         tree = ", ".join(f"{n:,} {tier}" for tier, n in tiers.items() if n)
         switches = f" under {tree} switches" if tree else ""
         rates = ", then ".join(f"{si(v.bytes_per_s, 'B/s')} ({v.name})" for v in self.levels)
-        return f"{self.name} in {self.nodes:,} {word} of {self.domain}{switches}: each chip sends {rates}"
+        chips = f"{self.chip.counted(self.chips)} in {self.nodes:,} {word} of {self.domain}"
+        return f"{chips}{switches}: each chip sends {rates}"
 
 
 class ClusterMesh(MachineMesh[Level]):

@@ -10,6 +10,7 @@ from scalingbook_lib import collectives
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Experts, Transformer
 from scalingbook_lib.steps.limits.expert import exchange_over
+from scalingbook_lib.steps.limits.limit import noun
 from scalingbook_lib.steps.limits.parallel import pipeline_parallel
 from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
 
@@ -116,7 +117,7 @@ def audit(
     pipe = pipeline_parallel(machine, pp, tokens=each, m=m, moved=moved, **shape)
     visited = mlp.k + mlp.shared  # the experts that a token activates
     return Audit(
-        machine=machine.name,
+        machine=noun(machine),
         **{"dp": dp, "tp": tp, "pp": pp, "ep": ep},
         tokens_per_chip=each,
         math_s=2 * each * weights * visited * layers / machine.chip.flops_per_s(dtype),

@@ -61,7 +61,7 @@ def exchange(
     and one sum returns. `most_domains` limits each token's experts to that many domains (DeepSeek: 4).
     """
     require_min(1, Z=Z)
-    said = f"{count(tokens)} tokens of each of {Z:,} {machine.chip.name} to {k} experts"
+    said = f"{count(tokens)} tokens of each of {machine.chip.counted(Z)} to {k} experts"
     nbytes = dtype.bytes * tokens * D  # of one chip's tokens, counted once
     return exchange_over(inner(machine, Z), nbytes, k, E=E, once=once, most_domains=most_domains, said=said)
 
@@ -124,7 +124,7 @@ def expert_parallel(
     # 2 · matrices · (k + shared) · D · F FLOPs per token, solved for F; D cancels
     scale = machine.chip.flops_per_s(dtype) / (2 * (3 if gated else 2) * (k + shared))
     terms = tuple(LevelLimit(level, scale * s) for level, s in found.seconds)
-    return Limit(f"expert parallelism over {Z:,} {machine.chip.name}", "F", scale * found.total_s, terms)
+    return Limit(f"expert parallelism over {machine.chip.counted(Z)}", "F", scale * found.total_s, terms)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,6 +16,11 @@ from scalingbook_lib.units import BF16, DType, Result, count
 type Cost = Callable[..., Transfer]
 
 
+def noun(machine: Machine) -> str:
+    """The machine as a sentence names it: 'TPU v5p 4x4x8', '1,024 H100s'."""
+    return machine.name if isinstance(machine, Slice) else machine.chip.counted(machine.chips)
+
+
 @dataclass(frozen=True, slots=True)
 class LevelLimit(Result):
     """The minimum value with which this level alone would not be the bottleneck."""
@@ -31,7 +36,7 @@ class LevelLimit(Result):
 class Limit(Result):
     """The minimum value of `unit` with which compute takes at least as long as the collective."""
 
-    what: str  # 'data parallelism over 1,024 H100'
+    what: str  # 'data parallelism over 1,024 H100s'
     unit: str  # 'tokens per chip', 'F'
     least: float
     terms: tuple[LevelLimit, ...] = ()

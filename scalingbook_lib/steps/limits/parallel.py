@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import ClusterError, Machine, Slice, SliceError
-from scalingbook_lib.steps.limits.limit import Limit, inner, limit, outer
+from scalingbook_lib.steps.limits.limit import Limit, inner, limit, noun, outer
 from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
 
 
@@ -32,7 +32,7 @@ def tensor_parallel(
     matrices = 3 if gated else 2
     # 2 · w B D bytes (in and out) against 2 · matrices · B D F / Y FLOPs: F as a multiple of t
     per_byte = Y * moved.bytes / matrices * machine.chip.flops_per_s(dtype)
-    what = f"tensor parallelism over {Y:,} {machine.chip.name}"
+    what = f"tensor parallelism over {machine.chip.counted(Y)}"
     return limit(what, "F", per_byte, collectives.all_gather, inner(machine, Y))
 
 
@@ -46,12 +46,17 @@ class Widest(Result):
     beyond: Limit | None
 
     def __str__(self) -> str:
-        needed = count(round(self.limit.least))
-        said = f"F = {count(self.F)} can be sharded over {self.Y:,} chips, which needs {needed}"
+        chips = self.limit.what.removeprefix("tensor parallelism over ")
+        said = f"F = {count(self.F)} can be sharded over at most {chips}"
+        if self.limit.least:
+            said += f", which need F > {count(round(self.limit.least))}"
         if self.beyond is None:
             return f"{said}; the machine has no more chips"
         more = self.beyond.what.removeprefix("tensor parallelism over ")
-        return f"{said}; {more} would need {count(round(self.beyond.least))} ({self.beyond.bound})"
+        return (
+            f"{said}; {more} would need F > {count(round(self.beyond.least))}, and the bottleneck would be "
+            f"{self.beyond.bound}"
+        )
 
 
 def widest_tensor_parallel(
@@ -112,7 +117,7 @@ def data_parallel(
         return collectives.all_gather(nbytes, *networks, overlap=overlap)
 
     groups = f", {model_parallel:,} chips per replica" if model_parallel > 1 else ""
-    what = f"data parallelism over {machine.name}{groups}"
+    what = f"data parallelism over {noun(machine)}{groups}"
     return limit(what, "tokens per chip", per_byte, cost, outer(machine, model_parallel))
 
 

@@ -215,8 +215,8 @@ def check(schedule: str, P: int, M: int, v: int) -> None:
         ),
         (
             schedule == "interleaved" and M % P,
-            f"interleaved sends {P} microbatches at a time, and {M} is not a multiple of that; "
-            f"write microbatches={-(-M // P) * P}",
+            f"the interleaved schedule sends {P} microbatches at a time, so the number of microbatches "
+            f"must be a multiple of {P}, not {M}; set microbatches={-(-M // P) * P}",
         ),
         (
             schedule == "zero-bubble" and M < P,

@@ -191,3 +191,17 @@ def test_the_vector_rate_of_v5p_is_the_textbook_s():
 @EVERY_CHIP
 def test_rates_and_flops_per_s_agree(chip):
     assert {name: chip.flops_per_s(DTYPES[name]) for name in chip.rates()} == chip.rates()
+
+
+@pytest.mark.parametrize(
+    ("chip", "n", "words"),
+    [
+        (chips.H100, 1, "1 H100"),
+        (chips.H100, 1024, "1,024 H100s"),
+        (chips.MI300X, 8, "8 MI300Xs"),
+        (chips.V5P, 1, "1 TPU v5p chip"),
+        (chips.V5P, 6144, "6,144 TPU v5p chips"),
+    ],
+)
+def test_a_sentence_names_several_chips_in_the_plural(chip, n, words):
+    assert chip.counted(n) == words

@@ -124,10 +124,10 @@ def test_an_impossible_cluster_or_mesh_is_refused_with_a_possible_one(build, wor
 
 def test_clusters_levels_and_meshes_print_as_one_line():
     assert str(Cluster.of(H100, 1024)) == (
-        "1,024 H100 in 128 domains of 8 under 32 leaf, 16 spine switches: "
+        "1,024 H100s in 128 domains of 8 under 32 leaf, 16 spine switches: "
         "each chip sends 450 GB/s (NVLink), then 50 GB/s (leaf), then 50 GB/s (spine)"
     )
-    assert str(Cluster.of(H100, 8)) == "8 H100 in 1 domain of 8: each chip sends 450 GB/s (NVLink)"
+    assert str(Cluster.of(H100, 8)) == "8 H100s in 1 domain of 8: each chip sends 450 GB/s (NVLink)"
     assert str(Level.full_mesh("mesh", 8, 64e9)) == "mesh: 8 at 448 GB/s per chip, 64 GB/s to each peer"
 
 

@@ -236,9 +236,11 @@ def test_unknown_mesh_axes_are_refused(names):
 
 def test_a_slice_and_a_mesh_print_as_one_line():
     half = Slice.of(chips.V5E, "8x16")
-    assert str(half) == "TPU v5e 8x16: 128 chips on 16 hosts, rings of 16, bisection 800 GB/s each way"
+    assert str(half) == (
+        "TPU v5e 8x16: 128 chips on 16 hosts; ring of 16; bisection bandwidth 800 GB/s in each direction"
+    )
     assert str(half.mesh(X=8, Y=16)) == "TPU v5e 8x16 as X8 at 50 GB/s, Y16 at 100 GB/s"
-    assert str(Slice.of(chips.V5E, "1x1")) == "TPU v5e 1x1: 1 chip on 1 host, no axis wraps"
+    assert str(Slice.of(chips.V5E, "1x1")) == "TPU v5e 1x1: 1 chip on 1 host; no axis wraps"
 
 
 @pytest.mark.parametrize("shape", [(4, 4, 0), (0, 4, 4), (4, 4, -4), (4, 4)])

@@ -147,7 +147,8 @@ def test_sixteen_ways_over_two_nodes_is_slightly_too_many_for_28672():
     widest = limits.widest_tensor_parallel(POD, 28_672)
     assert (widest.Y, widest.limit.least) == (8, approx(7 * C / 450e9))
     assert str(widest) == (
-        "F = 28,672 can be sharded over 8 chips, which needs 15,384; 16 H100 would need 30,769 (NVLink)"
+        "F = 28,672 can be sharded over at most 8 H100s, which need F > 15,384; 16 H100s would need F > "
+        "30,769, and the bottleneck would be NVLink"
     )
     assert limits.widest_tensor_parallel(POD, 1000).Y == 1
     assert limits.widest_tensor_parallel(Cluster.of(chips.H100, 8), 10**6).beyond is None
@@ -225,7 +226,7 @@ def test_more_ways_need_a_wider_mlp_and_more_model_parallelism_fewer_tokens():
 
 def test_limits_tell_themselves():
     assert str(limits.data_parallel(POD, model_parallel=8)) == (
-        "data parallelism over 4,096 H100, 8 chips per replica: compute-bound above 2,468 tokens per chip; "
+        "data parallelism over 4,096 H100s, 8 chips per replica: compute-bound above 2,468 tokens per chip; "
         "the bottleneck is leaf (alone: spine 72, core 14)"
     )
     assert str(limits.rules(chips.B200)).startswith("B200, domains of 8: DP needs 2,500 tokens per chip")

@@ -89,7 +89,7 @@ def test_eight_stages_turn_llama_3_70b_from_the_network_to_the_arithmetic():
     assert flat.utilization == approx(0.396, abs=1e-3)
     assert deep.utilization == approx(32 / 39)
     assert str(deep) == (
-        "4,096 H100 as DP 64, TP 8, PP 8, 977 tokens per chip: bottleneck compute (compute 111 ms, "
+        "4,096 H100s as DP 64, TP 8, PP 8, 977 tokens per chip: bottleneck compute (compute 111 ms, "
         "data 34.7 ms, tensor 39.8 ms, pipeline 2.56 ms; bubble 18%), at most 82% of peak FLOP/s"
     )
     for found in (flat, deep):

@@ -96,7 +96,7 @@ def test_recurrent_layers_are_not_split_over_context_ways(name):
 def test_every_kind_of_layer_has_to_divide_over_tensor_ways():
     m = models.from_hf(CONFIGS["step3p7"])  # 64 query heads, and 96 in layers with a window
     told = " ".join(reasons(m, Plan(tp=64), 4096, H100))
-    assert "96 heads do not divide over tp=64" in told
+    assert "96 heads are not divisible by tp=64" in told
     assert "64 heads" not in told
 
 

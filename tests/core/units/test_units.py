@@ -19,6 +19,10 @@ from scalingbook_lib.units import GiB, MiB, Quantity, binary, count, parse, perc
         (999.4, "B/s", "999 B/s"),
         (1.97e14, "FLOPs/s", "197 TFLOPs/s"),
         (-43.6e-6, "s", "-43.6 µs"),
+        (999.0, "s", "999 s"),
+        (1160.0, "s", "19.3 min"),
+        (7200.0, "s", "2 h"),
+        (40 * 86_400.0, "s", "40 days"),
         (0.001, "B", "0.001 B"),  # there is no millibyte
         (1e-17, "s", "1e-05 ps"),  # and never a zero that is none
         (2.5e22, "B", "25,000 EB"),

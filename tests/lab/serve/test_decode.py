@@ -96,11 +96,11 @@ def test_experts_give_the_same_tokens_on_every_mesh(spread, experts):
 
 
 def test_sizes_that_do_not_divide_are_refused_with_their_numbers():
-    with pytest.raises(ValueError, match=r"K = 8 does not divide over Y = 16"):
+    with pytest.raises(ValueError, match=r"K = 8 is not divisible by Y = 16"):
         Config(TINY, {"Y": 16})
     with pytest.raises(ValueError, match="axis P is none of A, X, Z, C, Y"):
         Config(TINY, {"P": 2})
-    with pytest.raises(ValueError, match="sequences = 6 does not divide over AXZ = 4"):
+    with pytest.raises(ValueError, match="sequences = 6 is not divisible by AXZ = 4"):
         Config(TINY, {"Z": 4}, sequences=6)
 
 

@@ -213,7 +213,7 @@ def test_the_expert_layer_is_exact_with_full_capacity_and_drops_tokens_with_less
 def test_a_model_without_experts_is_refused():
     with pytest.raises(ValueError, match="has no experts"):
         RoutedExperts(SMALL, 8, 32)
-    with pytest.raises(ValueError, match="B = 12 does not divide over Z = 8"):
+    with pytest.raises(ValueError, match="B = 12 is not divisible by Z = 8"):
         RoutedExperts(SMALL_MOE, 8, 12)
 
 

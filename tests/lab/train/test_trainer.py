@@ -42,7 +42,7 @@ def test_every_parameter_of_the_model_is_there():
 
 
 def test_sizes_that_do_not_divide_are_refused_with_their_numbers():
-    with pytest.raises(ValueError, match=r"K = 8 does not divide over Y = 16"):
+    with pytest.raises(ValueError, match=r"K = 8 is not divisible by Y = 16"):
         Trainer(SMALL, {"Y": 16})
     with pytest.raises(ValueError, match="axis Q is none of"):
         Trainer(SMALL, {"Q": 2})

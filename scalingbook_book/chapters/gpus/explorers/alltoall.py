@@ -16,6 +16,7 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    bottleneck_within,
     cluster,
     domain_label,
     within,
@@ -115,7 +116,7 @@ def _copies(machine: str, Z: int, k: int, E: int) -> Bars:
 
 def _verdict(machine: str, Z: int, k: int, E: int, here: dict[str, float]) -> str:
     found = exchanged(machine, Z, k, E, True)
-    bottleneck = found.bound if found.bound == within(machine) else "the NIC"
+    bottleneck = bottleneck_within(machine) if found.bound == within(machine) else "the NIC"
     saved = 1 - here[_ONCE] / here[_EACH]
     off = here[_RULE] / here[_ONCE] - 1
     rule = (

@@ -182,12 +182,12 @@ def _verdict(
     waiting = [name for name, ridge in zip(names, ridges, strict=True) if intensity < ridge]
     who = {
         0: "both are compute-bound",
-        1: f"only {waiting[0]} is memory-bound" if waiting else "",
+        1: f"only the {waiting[0]} is memory-bound" if waiting else "",
         2: "both are memory-bound",
     }[len(waiting)]
     ratio = max(reached) / min(reached)
     ahead = (
-        f"{names[reached.index(max(reached))]} attains {count(ratio)} times as many FLOPs/s"
+        f"the {names[reached.index(max(reached))]} attains {count(ratio)} times as many FLOPs/s"
         if ratio > 1
         else f"both attain {si(reached[0], 'FLOPs/s')}"
     )

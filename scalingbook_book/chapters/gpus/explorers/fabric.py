@@ -178,7 +178,9 @@ def _growth(
 
 
 def _verdict(op: str, nbytes: float, cluster: Cluster, alone: list[float], took: collectives.Transfer) -> str:
-    said = f"{op} of {si(nbytes, 'B')} on {cluster.name} takes {si(took.total_s, 's')}"
+    article = "A" if op == "ReduceScatter" else "An"
+    on = cluster.chip.counted(cluster.chips)
+    said = f"{article} {op} of {si(nbytes, 'B')} on {on} takes {si(took.total_s, 's')}"
     if took.bound == "latency":
         said += ", most of it latency"
     if len(alone) == 1:

@@ -18,6 +18,7 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    bottleneck_within,
     cluster,
     domain_label,
     within,
@@ -111,7 +112,7 @@ def _verdict(machine: str, n: int, Y: int, op: str, *, here: list[float], guide:
     said = f"{count(n)} GPUs in {domain_label(machine)}, with the array sharded over {inner}"
     if not total:
         return f"{said}: nothing is left to gather, but the rule of thumb still predicts {si(guide, 's')}."
-    bottleneck = "the network between domains" if outside >= inside else within(machine)
+    bottleneck = "the network between domains" if outside >= inside else bottleneck_within(machine)
     rule = f"is {percent(guide / total - 1)} too high" if guide > 1.005 * total else "agrees"
     return (
         f"{said}: {si(total, 's')}. The bottleneck is {bottleneck}, and the rule of thumb "

@@ -168,7 +168,7 @@ def _verdict(run: CollectiveRun, collective: str, now: CollectiveTime, nbytes: i
         "the time of the bytes": now.model.ideal_s / now.model.share,
         "the protocol delay": now.model.late_s,
     }
-    took = f"the {now.collective} over {run.n} {run.chip.name} took {si(now.seconds, 's')}"
+    took = f"the {now.collective} over {run.chip.counted(run.n)} took {si(now.seconds, 's')}"
     return (
         f"{only}{size}, {took}. The model predicts {si(now.model_s, 's')}, "
         f"{percent(abs(now.error))} too {'high' if now.error > 0 else 'low'}. "

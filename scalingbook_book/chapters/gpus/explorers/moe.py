@@ -102,7 +102,7 @@ def _verdict(F: int, Z: int, found: dict[str, Limit]) -> str:
     said = f"Over {count(Z)} GPUs, {who} can hide the AllToAll of experts that are {count(F)} wide"
     if len(hidden) == len(found):
         return f"{said}."
-    level = "NVLink" if found[worst].bound == "NVLink" else "its NICs"
+    level = "NVLink" if found[worst].bound == "NVLink" else "their NICs"
     return (
         f"{said}. {_short(worst)} would need F = {count(round(found[worst].least))}, "
         f"{count(found[worst].least / F)} times as wide, because of {level}."
@@ -110,7 +110,7 @@ def _verdict(F: int, Z: int, found: dict[str, Limit]) -> str:
 
 
 def _short(name: str) -> str:
-    return f"{DOMAINS[name][0]} (domains of {DOMAINS[name][1]})"
+    return f"{DOMAINS[name][0]}s in domains of {DOMAINS[name][1]}"
 
 
 MOE = Explorer(

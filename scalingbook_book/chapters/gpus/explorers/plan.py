@@ -135,10 +135,8 @@ def _bound(here: Audit) -> str:
         "expert": "the AllToAll of tokens (EP) takes",
         "pipeline": "sending activations (PP) takes",
     }[here.bound]
-    return (
-        f"{what} {count(longer)} times as long as the compute. Utilization is at most "
-        f"{percent(here.utilization)} of the peak."
-    )
+    much = f"{count(longer)} times as long as" if longer >= 1.005 else "slightly longer than"
+    return f"{what} {much} the compute. Utilization is at most {percent(here.utilization)} of the peak."
 
 
 PLAN = Explorer(

@@ -138,7 +138,7 @@ def _bus(nbytes: float, n: int, seconds: float) -> float:
 
 def _beyond(chip: Chip, asked: int) -> str:
     most = chip.domain_chips or asked
-    return f"A domain of {chip.name} has only {most} GPUs, not {asked}. " if asked > most else ""
+    return f"A domain of the {chip.name} has only {most} GPUs, not {asked}. " if asked > most else ""
 
 
 def _verdict(
@@ -150,7 +150,7 @@ def _verdict(
     switch: collectives.Transfer,
     seen: dict[int, tuple[float, float]],
 ) -> str:
-    said = f"AllReduce of {binary(nbytes)} over {n} {chip.name}: {si(ring.total_s, 's')}"
+    said = f"An AllReduce of {binary(nbytes)} over {chip.counted(n)} takes {si(ring.total_s, 's')}"
     if not Cluster.of(chip, n).levels[0].reduces:
         why = "there is no switch" if chip.full_mesh else "its switches cannot add"
         return f"{said}. In-network reduction is not available, because {why}."
@@ -158,14 +158,14 @@ def _verdict(
     faster = f"{count(gain)} times as fast" if gain > 1.005 else "no faster"
     if n <= 3:
         faster += ": a link would carry (n + 1)/n of the array, no less than in a ring"
-    said += f" in a ring, {si(switch.total_s, 's')} with in-network reduction, {faster}."
+    said += f" in a ring and {si(switch.total_s, 's')} with in-network reduction, which is {faster}."
     if n not in seen:
-        which = f"{n} {chip.name}" if seen else chip.name
-        return f"{said} For {which}, there is no measurement of both."
+        which = chip.counted(n) if seen else f"the {chip.name}"
+        return f"{said} No measurement of both was published for {which}."
     told, chosen = seen[n]
     if told / chosen < 1.005:
-        return f"{said} Measured at 8 GiB: no gain, because NCCL uses a ring for so few GPUs."
-    return f"{said} Measured at 8 GiB: {count(told / chosen)} times as fast."
+        return f"{said} A measurement at 8 GiB shows no gain, because NCCL uses a ring for so few GPUs."
+    return f"{said} In a measurement at 8 GiB, it was {count(told / chosen)} times as fast."
 
 
 SHARP = Explorer(

@@ -38,7 +38,7 @@ def tree(cluster: Cluster, busiest: str) -> Network:
     firsts = [sum(tier.drawn for tier in tiers[:i]) for i in range(len(tiers))]
     inside = [_BUSY if busiest == cluster.levels[0].name else _QUIET] * min(cluster.domain, 72)
     nodes = [
-        Node("", x, y, inside, f"a domain of {cluster.domain} {cluster.chip.name}")
+        Node("", x, y, inside, f"a domain of {cluster.chip.counted(cluster.domain)}")
         if tier.name == "domain"
         else Node(tier.name[0].upper(), x, y, note=f"one of {tier.all:,} {tier.name} switches")
         for tier, row in zip(tiers, rows, strict=True)
@@ -82,14 +82,14 @@ def _domain(cluster: Cluster, busiest: str) -> Network:
     """One domain: a switch above its chips, or a link for each pair."""
     color = _BUSY if busiest == cluster.levels[0].name else _QUIET
     drawn = min(cluster.domain, _DOMAINS)
-    of = f"{drawn} of {cluster.domain}" if drawn < cluster.domain else f"{drawn}"
+    of = f"{drawn} of " * (drawn < cluster.domain) + cluster.chip.counted(cluster.domain)
     if cluster.chip.full_mesh:
         spots = layouts.ring(drawn)
         chips = [Node("", x, y, [color], cluster.chip.name) for x, y in spots]
         pairs = [Link(a, b) for a in range(drawn) for b in range(a)]
-        return Network(chips, pairs, f"One domain: {of} {cluster.chip.name}, a link for each pair")
+        return Network(chips, pairs, f"One domain: {of}, a link for each pair")
     row = [((i + 0.5) / drawn, 1.0) for i in range(drawn)]
     chips = [Node("", x, y, [color], cluster.chip.name) for x, y in row]
     switch = Node("NV", 0.5, 0.0, note="the NVSwitches of the domain")
     links = [Link(i, drawn) for i in range(drawn)]
-    return Network([*chips, switch], links, f"One domain: {of} {cluster.chip.name}", aspect=0.36)
+    return Network([*chips, switch], links, f"One domain: {of}", aspect=0.36)

@@ -148,7 +148,7 @@ def peak() -> Figure:
         alt=f"Four factors, {SMS} SMs, four Tensor Cores per SM, 1,024 FLOPs per cycle and {si(CLOCK_HZ, 'Hz')}, give {si(flops, 'FLOPs/s')}. "
         f"Below, three bars: {si(sparse, 'FLOPs/s')} with sparsity, half of it hollow, {si(flops, 'FLOPs/s')} for dense matmuls, and a short bar of {si(LANES_FLOPS_PER_S, 'FLOPs/s')} for the CUDA cores.",
         caption="The peak of an H100 as a product of three counts and a clock. The datasheet's "
-        f"{si(sparse, 'FLOPs/s')} are twice the dense peak, because they count zeros that are "
+        f"{si(sparse, 'FLOPs/s')} is twice the dense peak, because it counts multiplications by zero that are "
         f"skipped. Outside of matmuls, an H100 performs at most {si(LANES_FLOPS_PER_S, 'FLOPs/s')}.",
         parts=lambda wide: [_factors(wide), _rates(wide)],
     )

@@ -29,7 +29,7 @@ def fat_tree() -> Figure:
         alt=f"Two trees of four nodes, with four of the eight GPUs of each node drawn. The first NIC of every node leads to the first leaf switch, the second to the second, and so on: each is a rail. "
         f"Leaves lead to spines. In one tree, every level carries {rate} per node; in the other, there are half as many spines, and {less} per node above the leaves.",
         caption="A fat tree with full bisection bandwidth and one that is oversubscribed. In the first, "
-        f"every level carries {rate} per node. With half as many spines, only {less} per node are "
+        f"every level carries {rate} per node. With half as many spines, only {less} per node is "
         "left for traffic that crosses the spine. A rail consists of the i-th NICs of all nodes and "
         f"their leaf switch. ({POD:,} H100s have {full.leaves} leaves and {full.spines} or "
         f"{thin.spines} spines; only some are drawn.)",

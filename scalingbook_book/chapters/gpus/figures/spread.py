@@ -34,10 +34,10 @@ def bounds() -> Figure:
     said = "; ".join(f"{r.chip} {r.domain_tokens:,.0f} and {r.network_tokens:,.0f}" for r in rules)
     return Figure(
         key="gpus.bounds",
-        alt=f"A row for each machine, with two squares on a log axis for the tokens per GPU that data parallelism needs within a domain and across domains: {said}. "
+        alt=f"A row for each machine, with two squares on a log axis for the tokens per GPU that data parallelism needs within a domain and across domains, the larger of them filled: {said}. "
         f"A line at {torus:.0f} marks a TPU v5p. Bars show the degree of tensor parallelism, from {rules[-1].tensor_degree:.0f} to {rules[0].tensor_degree:.0f}.",
-        caption="Tokens per GPU that data parallelism needs within a domain and across domains. The square "
-        "farther to the right is the bottleneck. In domains of eight, that is the network of NICs; "
+        caption="Tokens per GPU that data parallelism needs within a domain and across domains. The filled square, "
+        "the one farther to the right, is the bottleneck. In domains of eight, that is the network of NICs; "
         "in a rack of 72, it is NVLink, because 72 NICs share the load. (Log scale; a TPU v5p needs "
         f"{torus:.0f}. Bars: the degree of tensor parallelism for F = {rules[0].F:,}.)",
         parts=lambda wide: (

@@ -30,8 +30,8 @@ def front() -> Figure:
         alt="Cost of a million output tokens against the time per token, both axes logarithmic, with one curve for each of 8, 16, 32 and 64 chips. The batch grows along "
         f"each curve from top left to bottom right. No curve gets below {fastest:.2g} ms.",
         caption="Cost of output tokens against time per token, on 8 to 64 chips. The batch grows along each "
-        "curve: the cost falls by a factor of more than fifty, while latency rises only a few "
-        "times. More chips are faster only up to a point, and they cost more. (Llama 3 70B, int8, "
+        "curve: the cost falls by a factor of more than fifty, while the latency rises only a few-"
+        "fold. More chips are faster only up to a point, and they cost more. (Llama 3 70B, int8, "
         "TPU v5e at its list price, context 2,048; decode only.)",
         parts=lambda wide: [_chart(curves)],
     )

@@ -91,14 +91,14 @@ def _best(all_of: list[Worth]) -> str:
     found: dict[str, list[str]] = {}
     for what, deed in said.items():
         found.setdefault(max(all_of, key=lambda w: getattr(w, what)).chip.name, []).append(deed)
-    return "Per dollar, " + ", and ".join(f"{name} {join_and(deeds)}" for name, deeds in found.items())
+    return "Per dollar, " + ", and ".join(f"the {name} {join_and(deeds)}" for name, deeds in found.items())
 
 
 def _cheapest(prompt: str, out: str, S: int) -> str:
     tokens = f"output tokens at a context of {count(S)}"
     if prompt == out:
-        return f"Prompts and {tokens} are cheapest on {out}"
-    return f"Prompts are cheapest on {prompt}, and {tokens} are cheapest on {out}"
+        return f"Prompts and {tokens} are cheapest on the {out}"
+    return f"Prompts are cheapest on the {prompt}, and {tokens} are cheapest on the {out}"
 
 
 def _cache(model: str, kv: str, S: int) -> float:

@@ -41,7 +41,7 @@ def front() -> Figure:
         key="inference_llama3.front",
         alt=f"A falling curve of {len(found.points)} points: dollars per million tokens against "
         f"inter-token latency, both axes logarithmic. Three points are labeled: {said}.",
-        caption=f"The Pareto front of latency and cost for Llama 3 70B on sixteen TPU v5e. Of {found.ways:,} "
+        caption=f"The Pareto front of latency and cost for Llama 3 70B on sixteen TPU v5e chips. Of {found.ways:,} "
         f"layouts and batch sizes, these {len(found.points)} are the best: no other is both faster "
         f"and cheaper. A million tokens cost {said} per token. (Weights and cache in int8, prompts "
         "of 2,048 tokens, answers of 512, peak rates. The time to first token is "

@@ -203,7 +203,7 @@ _WAYS = {
     "a week": "intro rooflines tpus tpus_network sharding transformers training inference conclusion",
     "JAX first": "intro jax sharding rooflines profiling training conclusion",
     "serving first": "intro rooflines sharding transformers inference inference_llama3 architectures posttraining conclusion",
-    "GPUs first": "intro rooflines gpus gpus_network sharding transformers training inference conclusion",
+    "GPUs first": "intro rooflines gpus sharding transformers training gpus_network inference conclusion",
     "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling lowprecision architectures machines posttraining posttraining_faults posttraining_energy conclusion",
     "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling lowprecision architectures machines posttraining posttraining_faults posttraining_energy conclusion",
 }

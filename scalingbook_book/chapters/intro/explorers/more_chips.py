@@ -86,12 +86,12 @@ def _efficiency_chart(
 
 
 def _verdict(now: scaling.ScalingStep, knee: float, chip: Chip) -> str:
-    limit, n = count(round(knee)), count(now.chips)
-    told = f"{now.bound.capitalize()} on {n} {chip.name}: "
+    limit = count(round(knee))
+    told = f"{now.bound.capitalize()} on {chip.counted(round(now.chips))}: "
     if now.chips <= knee:
-        told += f"up to {limit} chips, the AllReduce hides behind the backward pass."
+        told += f"up to {limit} chips, the AllReduce is hidden behind the backward pass."
     else:
-        told += f"beyond {limit} chips, the AllReduce no longer hides behind the backward pass."
+        told += f"beyond {limit} chips, the AllReduce is no longer hidden behind the backward pass."
     if now.exposed_s:
         told += f" {100 * now.exposed_s / now.total_s:.0f}% of the step is exposed communication."
     if chip.torus and now.chips > chip.torus.pod_chips:
@@ -113,7 +113,8 @@ def _readouts(
             "memory per chip",
             stored,
             "B",
-            f"{si(stored, 'B')} of {si(chip.hbm_bytes, 'B')}: {fits}",
+            f"{si(stored, 'B')} of {si(chip.hbm_bytes, 'B')}: {fits} ({_STORED} bytes per parameter, no "
+            "master copy)",
         ),
     )
 

@@ -27,8 +27,8 @@ def wall() -> Figure:
         key="intro.wall",
         alt=f"Three steps as bars on one time scale, with the two short ones drawn again {TIMES} times as long. {told}. "
         f"A line between the first and the second bar says that beyond {KNEE} chips, every chip waits.",
-        caption=f"One training step on three numbers of chips. With {many.chips / few.chips:.0f} times the "
-        f"chips, the step is {few.total_s / many.total_s:.1f} times as fast. All {count(most.chips)} "
+        caption=f"One training step on {few.chips:,}, {many.chips:,} and {most.chips:,} chips. With {many.chips / few.chips:.0f} times as "
+        f"many chips, the step is {few.total_s / many.total_s:.1f} times as fast. All {count(most.chips)} "
         f"chips of a pod would save only another {si(many.total_s - most.total_s, 's')}: adding "
         "chips shrinks each chip's compute, but not the time of the AllReduce that sums the "
         "gradients. (TPU v5p, 8 billion parameters, 2 million tokens per batch, three torus axes. "

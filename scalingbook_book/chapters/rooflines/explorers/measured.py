@@ -70,8 +70,8 @@ def _verdict(seen: MatmulSweep, now: Measured, B: int) -> str:
     at = f"With {tokens}" if now.batch == B else f"A batch of {B:,} was not measured. With {tokens}"
     best = max(row.attained for row in seen.rows)
     return (
-        f"{at}, {seen.chip.name} took {si(now.seconds, 's')}. At the documented peaks, it would take at "
-        f"least {si(now.roofline.lower_s, 's')} ({now.roofline.bound}), so the matmul attained "
+        f"{at}, the {seen.chip.name} took {si(now.seconds, 's')}. At the documented peaks, the matmul would "
+        f"take at least {si(now.roofline.lower_s, 's')} ({now.roofline.bound}), so the matmul attained "
         f"{percent(now.attained)} of its roofline. The best of its {len(seen.rows)} measurements "
         f"attained {percent(best)}."
     )

@@ -71,7 +71,7 @@ def border() -> Figure:
         f"example, with {LAYER['B']} tokens and width {LAYER['D']:,}, lies far above it.",
         caption="Which strategy is faster for each batch size and width. If the layer is wide and the batch "
         "moderate, leave the weights where they are and reduce the result. If the layer is narrow "
-        "or the batch large, gather the weights. (From the two formulas, for a ring of four v5p.)",
+        "or the batch large, gather the weights. (From the two formulas, for a ring of four v5p chips.)",
         parts=lambda wide: [
             Chart(Scale("tokens B", "", "log", 16, 65536), Scale("width D", "", "log", 64, 65536), marks)
         ],
@@ -92,7 +92,7 @@ def three() -> Figure:
         key="sharding.three",
         alt=f"Three times of one layer on four chips as bars: {said}.",
         caption="Compute, network and HBM time of one layer. Reading the weights from HBM takes longest, so "
-        f"the layer is memory-bound. ({LAYER['B']} tokens, four TPU v5e, activations move.)",
+        f"the layer is memory-bound. ({LAYER['B']} tokens on four TPU v5e chips; the activations move.)",
         parts=lambda wide: [stretches(wide, spans)],
     )
 

@@ -74,7 +74,7 @@ def _ladder(*, B: int, D: int, F: int, numbers: str, crosses: str, chip: str) ->
         (
             Readout("compute time", next(iter(now.values())).math_s, "s"),
             Readout("peak", work.chip.flops_per_s(work.kind), "FLOPs/s"),
-            Readout("W, out of all VMEM", weights, "B", fits),
+            Readout("VMEM taken up by W", weights, "B", fits),
             Readout("HBM over slowest level", rates["HBM"] / min(rates.values()), "×"),
         ),
     )
@@ -117,11 +117,11 @@ def _verdict(work: LeveledMatmul, B: int, rates: dict[str, float], now: dict[str
     slow = [level for level in now if level not in fast]
     if not slow:
         return f"{said}, which means from every level."
-    said += f". From {slow[0]} it reaches {percent(now[slow[0]].attained_fraction)} of the peak"
+    said += f". If they come from {slow[0]}, it reaches {percent(now[slow[0]].attained_fraction)} of the peak"
     batch = work.batch(rates[slow[0]])
     if math.isinf(batch):
         return f"{said}, and no number of rows is enough, because X and Y alone take longer than the compute."
-    return f"{said}; it would take {math.ceil(batch):,} rows to reach it."
+    return f"{said}; reaching the full peak would take {math.ceil(batch):,} rows."
 
 
 LADDER = Explorer(

@@ -32,7 +32,7 @@ def _padding(*, M: int, K: int, N: int, side: str, stored: str) -> View:
             Readout.percent("cells that hold weights", now.useful, 3),
             Readout.percent("useful cell-cycles", now.utilization, 3),
             Readout("cycles", now.cycles, "", f"{now.cycles:,}"),
-            Readout.percent("activation-stationary instead", now.activation_stationary.utilization, 3),
+            Readout.percent("utilization if activation-stationary", now.activation_stationary.utilization, 3),
             Readout("W without padding", memory.useful_bytes, "B"),
             Readout("W as stored, with padding", memory.bytes, "B"),
         ),

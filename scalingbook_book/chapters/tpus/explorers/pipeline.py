@@ -108,7 +108,7 @@ def _verdict(now: roofline.CopyPipeline, work: Reduction, share: float) -> str:
 PIPELINE = Explorer(
     key="tpus.pipeline",
     title="Streaming chunks from HBM through VMEM to the vector unit",
-    question="How many chunks and how many FLOPs per pair of elements does it take until the slowest stage "
+    question="How many chunks, and how many FLOPs per pair of elements, are needed so that the slowest stage "
     "never waits?",
     controls={
         "chunks": Slider("chunks", 1, 64, 8),

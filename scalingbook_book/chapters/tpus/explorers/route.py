@@ -15,6 +15,7 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    join_and,
     torus,
 )
 from scalingbook_lib import roofline
@@ -109,7 +110,11 @@ def _verdict(route: Route, message: Message, knee: float, every: bool) -> str:
         return f"{route}."
     said = f"{route}. {'' if every or route.paths == 1 else 'Over one of them, '}{message}."
     if rings := _wrapped(route):
-        said += f" The shorter way around the ring of {' and of '.join(rings)} uses its wraparound link."
+        said += (
+            f" The shorter way around the ring of {rings[0]} uses its wraparound link."
+            if len(rings) == 1
+            else f" The shorter ways around the rings of {join_and(rings)} use their wraparound links."
+        )
     if message.nbytes < knee:
         said += f" Below {si(knee, 'B')}, the hops take longer than the bytes."
     return said

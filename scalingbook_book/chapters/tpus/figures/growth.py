@@ -26,7 +26,7 @@ def growth() -> Figure:
         alt="Three lines over seven generations, v2 to TPU7x, as multiples of v2 on a logarithmic axis. FLOPs/s have grown "
         f"by a factor of {flops:.0f}, the bandwidth of HBM by {hbm:.1f}, and that of a link by {link:.1f}.",
         caption="Growth of compute and bandwidth since v2, on a logarithmic axis. The gap between the line "
-        "for FLOPs/s and another line shows how much that ridge point has grown: by a factor of "
+        "for FLOPs/s and each of the other two shows how much the corresponding ridge point has grown: by a factor of "
         f"{flops / hbm:.1f} for HBM and {flops / link:.0f} for a link. Communication that could be "
         "hidden on v2 may be exposed today.",
         parts=lambda wide: [_lines(wide)],
@@ -50,7 +50,7 @@ def _lines(wide: float) -> Sketch:
         shapes += [
             Area(x=x - 3, y=y - 3, wide=6, high=6, color=color, shade=1) for x, y in zip(xs, ys, strict=True)
         ]
-        words = f"{name}\n× {grown[-1]:.2g}" if grown[-1] < 20 else f"{name}\n× {grown[-1]:.0f}"
+        words = f"{name}\n× {grown[-1]:.{1 if grown[-1] < 20 else 0}f}"
         shapes.append(Words(x=right + 12, y=ys[-1], text=words, align="start", color=color, bold=True))
     shapes.append(Arrow(x0=left, y0=low + 12, x1=right, y1=low + 12, heads=0, thick=1))
     for value in (1, 10):

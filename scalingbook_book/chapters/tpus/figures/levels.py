@@ -21,10 +21,10 @@ def ladder() -> Figure:
     said = "; ".join(f"{name} {si(rate, 'B/s')}, {needs[name]:,} rows" for name, rate in RATES.items())
     return Figure(
         key="tpus.ladder",
-        alt=f"A staircase from VMEM down to DCN on a logarithmic scale, with the factor of each step. {said}.",
+        alt=f"A staircase from VMEM on the left down to DCN on the right, on a logarithmic scale, with the factor of each step. {said}.",
         caption="Bandwidth of each memory and link of a v5e, and the number of rows that each needs. Each "
-        "level is slower than the one above by the factor shown, so a weight that comes from there "
-        "must be reused for that many more rows. From top to bottom, the factor is "
+        "level is slower than the one to its left by the factor shown, so a weight that comes from there "
+        "must be used for that many times as many rows. From the leftmost level to the rightmost, the factor is "
         f"{RATES['VMEM'] / RATES['DCN']:,.0f}.",
         parts=lambda wide: [_stairs(wide, needs)],
     )

@@ -101,7 +101,7 @@ def _verdict(stage: str, ways: int, held: dict[str, training.TrainingMemory], ch
 ZERO = Explorer(
     key="training.zero",
     title="Stages of ZeRO: training state per chip",
-    question="What ZeRO stage and how many chips does it take until the training state fits?",
+    question="Which ZeRO stage, and how many chips, does it take for the training state to fit?",
     controls={
         "billions": Slider("parameters", 0.1, 1000.0, 7.5, "log", "billion"),
         "ways": Slider("data-parallel chips", 1, _MOST, 64, "pow2"),

@@ -138,7 +138,7 @@ def _verdict(run: training.PlannedRun, model: str, trillions: float, chip: str, 
     said = f"Training {model} on {count(trillions)} trillion tokens takes {sig3(run.days)} days"
     paid_for = _usd(usd) if chips.find(chip).usd_per_hour else f"{_usd(usd)} at an assumed price"
     hours = f"{count_in_words(run.chip_hours)} chip-hours, which cost {paid_for}"
-    return f"{said} on {count(run.chips)} {chip}, or {hours}.{_nearest(run)}"
+    return f"{said} on {count(run.chips)} {chip} chips, or {hours}.{_nearest(run)}"
 
 
 def _nearest(run: training.PlannedRun) -> str:

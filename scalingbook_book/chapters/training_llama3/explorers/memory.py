@@ -127,11 +127,11 @@ def _verdict(model: str, chip: str, n: int, *, all_of: PodMemory, hbm: float, le
         f"{model} needs {si(all_of.total, 'B')}, of which {percent(all_of.activations / all_of.total)} "
         "is for "
     )
-    said += f"activations. That is {si(each, 'B')} on each of {count(n)} {chip}"
+    said += f"activations. That is {si(each, 'B')} on each of the {count(n)} {chip} chips"
     if each > hbm:
-        return f"{said}, which has only {binary(hbm)}. At least {count(int(least))} chips are needed."
+        return f"{said}, but a chip has only {binary(hbm)}. At least {count(int(least))} chips are needed."
     return (
-        f"{said}, which is {percent(each / hbm)} of its memory. {pluralize(int(least), 'chip')} would be "
+        f"{said}, or {percent(each / hbm)} of a chip's memory. {pluralize(int(least), 'chip')} would be "
         "enough."
     )
 

@@ -106,8 +106,8 @@ def a_place_for_35() -> Figure:
         alt=f"The pod's chips as factors, 2 to the 8th, 5 and 7. A table tries 5 and 7 for each dimension of a plan. {said}.",
         caption="Which dimensions of a plan are divisible by the factors 5 and 7 of the pod's "
         f"{count(POD.chips)} = 2⁸ · 5 · 7 chips. Most dimensions of the model are powers of two, and "
-        "only the number of layers is divisible by 5. Both factors divide a batch size that was "
-        "chosen for them, which 35 replicas of the model then share.",
+        "only the number of layers is divisible by 5. A batch of 1,120 sequences, chosen for this "
+        "purpose, is divisible by both, so 35 replicas of the model can share it.",
         parts=lambda wide: [_places(wide, places, fits)],
     )
 

@@ -110,7 +110,7 @@ def _verdict(product: Einsum, on: Chip) -> str:
         f". It takes {si(product.flops, 'FLOPs')} in the forward pass and {times} times as many in the "
         "backward pass. "
     )
-    said += f"With {Readout('', rounded(intensity), 'FLOPs/byte')}, it is {bound} on {on.name}, "
+    said += f"At {Readout('', rounded(intensity), 'FLOPs/byte')}, it is {bound} on the {on.name}, "
     return f"{said}whose ridge point is {ridge:.0f}."
 
 

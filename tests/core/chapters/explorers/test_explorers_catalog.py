@@ -33,15 +33,15 @@ REFUSED = {  # what a reader may ask for and cannot get: a sentence that says wh
     "gpus.fabric": "pairwise|connect at most",
     "gpus": f"[:;] set|[:;] lower|use fewer|a block has|cannot be shared|{UNIT}",
     "tpus.ladder": UNIT,
-    "transformers.balance": "is no number; paste|do not divide over|write the load of each expert",
+    "transformers.balance": "is no number; paste|are not divisible by|write the load of each expert",
     "tpus.route": "there is no chip at|is not a chip; write its coordinates",
     "tpus.slices": "is not offered as|is not a slice shape",
     "sharding": ".{20}",
     "jax": ".{20}",
     "inference": f"[:;] set|write|{UNIT}",
     "inference_llama3": "[:;] set|write",
-    "training": "[:;] set|[:;] lower|[:;] choose|[:;] write| needs even|do not divide over cp",
-    "training_llama3": "[:;] set|[:;] lower|[:;] choose|[:;] write| needs even|do not divide over cp",
+    "training": "[:;] set|[:;] lower|[:;] choose|[:;] write| needs even|are not divisible by cp",
+    "training_llama3": "[:;] set|[:;] lower|[:;] choose|[:;] write| needs even|are not divisible by cp",
 }
 BASES = {  # where a control has nothing to say at the start
     ("sharding.reshard", "idle"): {"after": "A[I, J]"},

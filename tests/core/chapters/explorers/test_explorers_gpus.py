@@ -73,8 +73,8 @@ def test_a_chip_without_narrow_units_computes_in_wider_ones():
 
 
 def test_what_is_there_to_discover_in_the_atlas():
-    assert "both are memory-bound, and H100 attains 1.21 times" in ATLAS.evaluate(intensity=128).verdict
-    assert "only H100 is memory-bound" in ATLAS.evaluate(intensity=256).verdict
+    assert "both are memory-bound, and the H100 attains 1.21 times" in ATLAS.evaluate(intensity=128).verdict
+    assert "only the H100 is memory-bound" in ATLAS.evaluate(intensity=256).verdict
     assert "both are compute-bound" in ATLAS.evaluate(intensity=512).verdict
     assert "both attain" in ATLAS.evaluate(one="H100", other="H100").verdict
     bf16 = [rules.ridge(c) for c in (chips.A100, chips.H100, chips.H200, chips.B200, chips.GB200)]

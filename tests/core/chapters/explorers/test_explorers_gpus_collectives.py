@@ -125,9 +125,9 @@ def test_measured_bus_bandwidths_are_the_published_ones():
 
 
 def test_what_is_there_to_discover_in_the_sums():
-    assert "1.56 times as fast. Measured at 8 GiB: 1.29 times" in SHARP.evaluate().verdict
+    assert "1.56 times as fast. In a measurement at 8 GiB, it was 1.29 times" in SHARP.evaluate().verdict
     assert "so few GPUs" in SHARP.evaluate(n=4).verdict
-    assert "For 3 H200, there is no measurement of both" in SHARP.evaluate(n=3).verdict
-    assert "For GB200, there is no measurement of both" in SHARP.evaluate(chip="GB200", n=72).verdict
+    assert "No measurement of both was published for 3 H200s" in SHARP.evaluate(n=3).verdict
+    assert "No measurement of both was published for the GB200" in SHARP.evaluate(chip="GB200", n=72).verdict
     assert "has only 8 GPUs, not 72" in SHARP.evaluate(n=72).verdict
     assert readout(SHARP.evaluate(chip="GB200", n=72), "gain") == pytest.approx(142 / 73, rel=2e-3)

@@ -164,9 +164,9 @@ def test_within_a_domain_copies_for_each_expert_need_one_width():
 
 
 def test_who_hides_the_exchange():
-    assert "H100 (domains of 8), B200 (domains of 8) and GB200" in ALL["moe"].evaluate(Z=8).verdict
+    assert "H100s in domains of 8, B200s in domains of 8 and GB200s" in ALL["moe"].evaluate(Z=8).verdict
     assert "no machine can" in ALL["moe"].evaluate(F=512).verdict
-    assert "5.66 times as wide, because of its NICs" in ALL["moe"].evaluate().verdict
+    assert "5.66 times as wide, because of their NICs" in ALL["moe"].evaluate().verdict
 
 
 # Warps

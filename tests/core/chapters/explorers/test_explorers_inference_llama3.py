@@ -144,7 +144,7 @@ def test_a_model_that_does_not_fit_is_refused_in_a_sentence():
 def test_of_what_a_dollar_buys_every_deed_is_told_once():
     told = price._best([price.Worth(chips.V5E, 1.2)])
     assert told == (
-        "Per dollar, TPU v5e performs the most FLOPs, reads the most bytes and holds the most bytes"
+        "Per dollar, the TPU v5e performs the most FLOPs, reads the most bytes and holds the most bytes"
     )
 
 

@@ -50,8 +50,8 @@ def test_an_operation_never_lies_above_its_roof_and_always_on_it():
 def test_the_intensity_is_the_operations_and_the_share_the_chips():
     view = ROOFLINE.evaluate(B=64, D=8192, F=32768)
     assert readout(view, "intensity") == pytest.approx(1 / (1 / 64 + 1 / 8192 + 1 / 32768))
-    assert "26% of its peak" in view.verdict
-    assert "11% of its peak" in view.verdict
+    assert "26% of the peak on the TPU v5e" in view.verdict
+    assert "11% on the TPU v6e" in view.verdict
     assert ROOFLINE.evaluate(left="H100").readouts[0].value == readout(view, "intensity")
 
 

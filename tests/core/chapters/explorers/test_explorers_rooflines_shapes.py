@@ -174,4 +174,4 @@ def test_every_measured_point_is_drawn_above_the_curve(sweep):
 
 def test_a_batch_that_was_not_measured_is_answered_with_the_nearest():
     assert MEASURED.evaluate(B=64).verdict.startswith("A batch of 64 was not measured. With ")
-    assert MEASURED.evaluate(B=128).verdict.startswith("With 128 tokens, H100 took 193 µs")
+    assert MEASURED.evaluate(B=128).verdict.startswith("With 128 tokens, the H100 took 193 µs")

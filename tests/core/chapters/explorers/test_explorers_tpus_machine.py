@@ -130,7 +130,7 @@ def test_every_slice_of_every_generation_is_shown_among_its_rivals(chip):
 
 
 def test_what_is_there_to_discover_in_a_slice():
-    assert "rings of 16," in SLICES.evaluate(chip="TPU v5e", shape="8x16").verdict
+    assert "; ring of 16;" in SLICES.evaluate(chip="TPU v5e", shape="8x16").verdict
     assert "times as long as on 8x8x8" in SLICES.evaluate(shape="4x8x16").verdict
     assert "times as long" not in SLICES.evaluate(shape="8x8x8").verdict
     assert "no axis wraps" in SLICES.evaluate(shape="2x4x4").verdict

@@ -250,4 +250,4 @@ def test_replicas_lower_the_busiest_gpu_and_the_histogram_replaces_the_skew():
 
 def test_a_histogram_that_does_not_divide_is_refused_in_words():
     painted = ALL["balance"].render({"pasted": "1 2 3"})
-    assert "do not divide over 32 chips" in painted.evaluated.error
+    assert "are not divisible by 32 chips" in painted.evaluated.error
