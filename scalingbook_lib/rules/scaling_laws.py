@@ -93,7 +93,8 @@ class LossLaw:
         if left <= 0:
             raise ValueError(
                 f"{compact(params)} parameters never reach a loss of {loss:.4g} by the fit {self.name!r}; "
-                f"give a loss above {loss - left:.4g}, or at least {compact(self.least_params(loss))} parameters"
+                f"give a loss above {loss - left:.4g}, or at least "
+                f"{compact(self.least_params(loss))} parameters"
             )
         return (self.tokens_scale / left) ** (1 / self.tokens_exponent)
 

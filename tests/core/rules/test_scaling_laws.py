@@ -98,6 +98,5 @@ def test_the_step_law_at_one_billion_parameters():
 
 
 def test_an_allocation_prints_its_tokens_per_parameter():
-    assert str(Allocation(70e9, 1.4e12)) == (
-        "70B parameters, 1.4T tokens (20 per parameter), 5.88e23 FLOPs"
-    )
+    told = "70B parameters, 1.4T tokens (20 per parameter), 5.88e23 FLOPs"
+    assert str(Allocation(70e9, 1.4e12)) == told
