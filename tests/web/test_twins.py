@@ -35,7 +35,7 @@ def test_a_twin_is_plain_markdown_and_its_links_lead_to_twins(page):
 
 def test_computed_numbers_and_descriptions_of_figures_stand_in_the_text():
     text = TWINS["chapters/intro"].text
-    assert "One training step on three numbers of chips. With 24 times the chips" in text
+    assert "One training step on 256, 6,144 and 8,960 chips. With 24 times as many chips" in text
     assert "1 chip: 219 s; 256 chips: 857 ms" in text
     assert "show.figure" not in text
     assert "Set-up: finds the book" not in text
@@ -69,6 +69,7 @@ def test_the_list_names_every_page_once_with_a_summary(tmp_path):
     linked = {name for twin in TWINS.values() for name in twin_parts.linked_files(twin.text)}
     assert {"data/predictions/train-kimi-k2-rubin-1152-1.json", "jobs/slurm.sbatch"} <= linked
     there = {name for name in linked if (tmp_path / name).is_file()}
-    by_sphinx = {"data/chips.csv", "data/instances.csv", "data/models.csv"}
-    assert linked - there == by_sphinx
+    assert linked - there == {"data/chips.csv", "data/instances.csv", "data/models.csv"}, (
+        "these are written by Sphinx"
+    )
     assert (tmp_path / "chapters" / "intro.md").read_text(encoding="utf-8") == TWINS["chapters/intro"].text
