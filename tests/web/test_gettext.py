@@ -13,6 +13,8 @@ PAGE = """\
 
 Two *and* two is $2+2$, in version {{ version }} of the [library](#the-library).
 
+Table: Sums
+
 | sum | value |
 |---|---|
 | of two | four |
