@@ -187,7 +187,7 @@ def lines_a_task(schedule, P, M):
         (("2f2b", 4, 8), "'2f2b' is not a pipeline schedule; write one of gpipe, 1f1b"),
         (("gpipe", 0, 8), "stages=0; write a whole number"),
         (("1f1b", 4, 8, 2), "only 'interleaved' divides a stage into chunks; write chunks=1"),
-        (("interleaved", 4, 9, 2), "write microbatches=12"),
+        (("interleaved", 4, 9, 2), "set microbatches=12"),
         (("zero-bubble", 4, 3), "write microbatches=4 or more"),
         (
             ("zb-h2", 4, 6),
