@@ -85,13 +85,18 @@ def _two_bars(on: list[Chip], times: list[roofline.Roofline]) -> Bars:
 
 def _two_verdicts(B: int, on: list[Chip], times: list[roofline.Roofline]) -> str:
     said = f"With {B:,} token{'s' * (B > 1)}, this matmul is {times[0].bound} on "
-    first = f"it reaches at most {percent(times[0].attained_fraction)} of the peak"
+    share = percent(times[0].attained_fraction)
+    first = f"it reaches at most {share} of the peak"
     if len(on) == 1:
         return f"{said}the {on[0].name}: {first} and takes at least {si(times[0].lower_s, 's')}."
     alike = times[0].bound == times[1].bound
     said += "both chips" if alike else f"the {on[0].name} and {times[1].bound} on the {on[1].name}"
     second = percent(times[1].attained_fraction)
-    said += f": {first} on the {on[0].name} and at most {second} on the {on[1].name}"
+    said += (
+        f": {first} on the {on[0].name} and at most {second} on the {on[1].name}"
+        if alike
+        else f": it reaches at most {share} and {second} of the peak, respectively"
+    )
     ratio = times[0].lower_s / times[1].lower_s
     faster, by = (on[1], ratio) if ratio > 1 else (on[0], 1 / ratio)
     return (
