@@ -48,16 +48,14 @@ def _instances(chip: Chip | None) -> Answer:
 
 
 def _instance_row(one: Instance) -> tuple[str, ...]:
-    share = _in_units(one.network_bytes_per_s and one.network_bytes_per_s / one.chips, GB)
-    gigabits = _in_units(one.network_bytes_per_s, 1e9 / 8)
     return (
         one.name,
         one.cloud,
         one.chip,
         str(one.chips),
-        "" if one.torus else str(one.domain),
-        gigabits,
-        share,
+        str(one.scale_up_chips or ""),
+        _in_units(one.network_bytes_per_s, 1e9 / 8),
+        _in_units(one.network_bytes_per_s_per_chip, GB),
     )
 
 
@@ -67,7 +65,7 @@ def _instance_values(one: Instance) -> dict[str, object]:
         "cloud": one.cloud,
         "chip": one.chip,
         "chips": one.chips,
-        "domain_chips": None if one.torus else one.domain,
+        "domain_chips": one.scale_up_chips,
         "network_bytes_per_s": one.network_bytes_per_s,
         "source": str(one.source),
         "url": one.source.url,

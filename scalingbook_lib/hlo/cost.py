@@ -18,9 +18,8 @@ from scalingbook_lib.units import Result, si
 
 # XLA:CPU writes a matmul as `dot`; the TPU compiler turns each into a `convolution`; XLA:GPU calls cuBLAS.
 MATMULS = ("dot", "convolution")
-CONTRACTED = re.compile(
-    r'lhs_contracting_dim(?:s=\{|ensions": ?\[)([\d,"]*)'
-)  # of a dot; in a call of cuBLAS
+# of a dot; in a call of cuBLAS
+CONTRACTED = re.compile(r'lhs_contracting_dim(?:s=\{|ensions": ?\[)([\d,"]*)')
 COPIES = ("copy", "copy-start")
 NOT_ESTIMATED = 2**63 - 1  # what the compiler writes if it has no estimate
 
@@ -115,8 +114,7 @@ def _flops_within(module: HloModule, computation: Computation, i: Instruction) -
     if flops := flops_of(computation, i):
         return flops
     # a fusion calls one computation, which may hold a matmul and the operations after it
-    fused = i.opcode in ("fusion", "fusion-start")
-    called = [module.computations[name] for name in walk.callees(i)] if fused else []
+    called = [module.computations[name] for name in walk.callees(i)] if i.opcode in walk.FUSIONS else []
     return sum(_flops_within(module, c, part) for c in called for part in c.instructions.values())
 
 

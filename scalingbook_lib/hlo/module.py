@@ -220,11 +220,11 @@ def _tuple_elements(computation: Computation, instruction: Instruction) -> Itera
             part = Instruction(operand, "", "get-tuple-element", (whole,), f"index={index}", False)
             yield from _tuple_elements(computation, part)  # the inner tuple of a nested tuple first
             if whole in computation.instructions:
-                type_ = _tuple_types(computation.instructions[whole].type)[int(index)]
+                type_ = tuple_types(computation.instructions[whole].type)[int(index)]
                 yield replace(part, type=type_)
 
 
-def _tuple_types(type_: str) -> list[str]:
+def tuple_types(type_: str) -> list[str]:
     """The element types of a tuple type such as `(f32[8]{0}, (u32[], bf16[2,4]))`."""
     inside, depth, found = re.sub(r"/\*.*?\*/", "", type_)[1:-1], 0, [""]
     for letter in inside:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from scalingbook_lib.hlo.module import Computation, HloError, HloModule, Instruction
 
 # Opcodes that pass a value on: the TPU compiler puts copies and conversions between a loop and its counter.
+FUSIONS = "fusion", "fusion-start"  # the latter on another stream of a GPU
 TRANSPARENT = {"copy", "bitcast", "convert", "reshape", "copy-start", "copy-done", "optimization-barrier"}
 
 
@@ -74,7 +75,7 @@ def is_one_kernel(instruction: Instruction) -> bool:
 def callees(instruction: Instruction) -> list[str]:
     """The computations that an instruction runs once each, excluding the `to_apply` of a reduction."""
     match instruction.opcode:
-        case "fusion" | "fusion-start" | "async-start":  # `fusion-start`: on another stream of a GPU
+        case opcode if opcode in (*FUSIONS, "async-start"):
             names = [instruction.callee("calls")]
         case "call" | "call-start":  # `call-start`: on another unit of the chip, while the program continues
             names = [instruction.callee("to_apply") or instruction.callee("calls")]

@@ -8,17 +8,16 @@ import re
 from collections.abc import Iterator
 
 from scalingbook_lib.hlo import walk
-from scalingbook_lib.hlo.module import ArrayType, Computation, HloModule, Instruction, shapes_in
+from scalingbook_lib.hlo.module import ArrayType, Computation, HloModule, Instruction, shapes_in, tuple_types
 
 SLICES = ("dynamic-slice", "slice", "gather")
-FUSIONS = ("fusion", "fusion-start")
 UPDATES = ("dynamic-update-slice", "scatter")
 _TYPED = re.compile(r"([a-z]\w*\[[\d,<= ]*\])(\{[^}]*\})?")
 
 
 def fused(module: HloModule, i: Instruction) -> Computation | None:
     """The computation of a fusion; None for other instructions, and if the text lacks it."""
-    names = walk.callees(i) if i.opcode in FUSIONS else []
+    names = walk.callees(i) if i.opcode in walk.FUSIONS else []
     return module.computations.get(names[0]) if names else None
 
 
@@ -43,12 +42,7 @@ def result_type(i: Instruction) -> str:
     """The type of an instruction's results: of `fusion-start`, without its operands and its context."""
     if i.opcode != "fusion-start":
         return i.type
-    depth, parts, start = 0, list[str](), 1
-    for at, sign in enumerate(i.type):
-        depth += (sign in "([{") - (sign in ")]}")
-        if (depth == 1 and sign == ",") or at == len(i.type) - 1:
-            parts.append(i.type[start:at].strip())
-            start = at + 1
+    parts = tuple_types(i.type)
     return parts[1] if len(parts) > 1 else i.type
 
 

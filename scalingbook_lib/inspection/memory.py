@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.hlo import walk
 from scalingbook_lib.hlo.module import Computation, HloModule, Instruction, dtype_bytes, shapes_in
-from scalingbook_lib.inspection.kernel_traffic import FUSIONS, fused
+from scalingbook_lib.inspection.kernel_traffic import fused
 from scalingbook_lib.inspection.source import ProgramSource
 from scalingbook_lib.units import Result, binary
 
@@ -202,7 +202,7 @@ def _shared(
     i: Instruction, at: int, nbytes: float, live: dict[str, LiveBuffer], last: dict[str, int]
 ) -> str | None:
     """The operand whose memory an elementwise kernel reuses, because nothing else needs it afterwards."""
-    if i.opcode in _NOT_IN_PLACE or (i.opcode in FUSIONS and "kind=kLoop" not in i.attributes):
+    if i.opcode in _NOT_IN_PLACE or (i.opcode in walk.FUSIONS and "kind=kLoop" not in i.attributes):
         return None
     usable = (name for name in i.operands if name in live and last.get(name) == at)
     return next((name for name in usable if live[name].nbytes == nbytes), None)

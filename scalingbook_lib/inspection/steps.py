@@ -111,7 +111,7 @@ def _step(module: HloModule, here: Computation, i: Instruction, sizes: Mapping[s
         return Move(
             when=START if started else WAIT, name=i.name, collectives=found, instruction=i, computation=here
         )
-    if i.opcode in _FREE or (i.opcode.endswith(("-start", "-done")) and i.opcode != "fusion-start"):
+    if i.opcode in _FREE or (i.opcode.endswith(("-start", "-done")) and i.opcode not in walk.FUSIONS):
         return None
     return _kernel(module, here, i)
 

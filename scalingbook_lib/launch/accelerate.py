@@ -10,7 +10,15 @@ from typing import Any
 from scalingbook_lib.launch.deepspeed import named_model
 from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.launch.settings import LaunchError
-from scalingbook_lib.launch.training import Given, TrainingLaunch, chips_of, divided, model_of, sequence_of
+from scalingbook_lib.launch.training import (
+    Given,
+    TrainingLaunch,
+    chips_of,
+    divided,
+    model_of,
+    on_all_nodes,
+    sequence_of,
+)
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import BF16, FP8, FP16, FP32, DType
 
@@ -23,7 +31,9 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     model = model_of(r, given, named_model(r, given), "write --model_name_or_path")
     T = sequence_of(r, given, "sequence")
     r.idle("nodes_named", "distributed_type", "use_fsdp", "use_deepspeed")
-    machine = chips_of(given, _started(r), "processes", r)
+    # by Accelerate's option or by torchrun's
+    started = r.whole("gpus") if r.given("gpus") else on_all_nodes(r, "processes_per_node")
+    machine = chips_of(given, started, "processes", r)
     options = r.word("trainer_fsdp").lower().split()
     if any("hybrid" in option for option in options):
         raise r.refuse(
@@ -58,13 +68,6 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     return TrainingLaunch(
         launcher=NAME, model=model, machine=machine, batch=batch, T=T, plan=plan, account=r.account()
     )
-
-
-def _started(r: Reading) -> int | None:
-    """The processes that the command starts, by Accelerate's option or by torchrun's."""
-    if r.given("gpus"):
-        return r.whole("gpus")
-    return r.whole("processes_per_node") * r.whole("nodes") if r.given("processes_per_node") else None
 
 
 def _degrees(r: Reading, chips: int, sharded: bool) -> dict[str, int]:

@@ -8,7 +8,14 @@ from typing import Any
 
 from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.launch.settings import LaunchError
-from scalingbook_lib.launch.training import Given, TrainingLaunch, chips_of, model_of, sequence_of
+from scalingbook_lib.launch.training import (
+    Given,
+    TrainingLaunch,
+    chips_of,
+    model_of,
+    on_all_nodes,
+    sequence_of,
+)
 from scalingbook_lib.models import ModelError, Transformer, find
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import BF16, FP16, FP32, DType
@@ -23,7 +30,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     model = model_of(r, given, named_model(r, given), "write --model_name_or_path")
     T = sequence_of(r, given, "sequence")
     tp, cp = r.whole("tp"), r.whole("ulysses")
-    machine = chips_of(given, _started(r), "GPUs", r)
+    machine = chips_of(given, on_all_nodes(r, "gpus_per_node"), "GPUs", r)
     ranks, rest = divmod(machine.chips, tp * cp)
     if rest or not ranks:
         raise LaunchError(
@@ -70,10 +77,6 @@ def named_model(r: Reading, given: Given) -> Transformer | None:
         return find(r.word("model"))
     except ModelError as error:
         raise r.refuse("model", "is not a model of the catalog", f"add --model: {error}") from error
-
-
-def _started(r: Reading) -> int | None:
-    return r.whole("gpus_per_node") * r.whole("nodes") if r.given("gpus_per_node") else None
 
 
 def batch_of(r: Reading, given: Given, ranks: int) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from scalingbook_lib.launch.training import (
     divided,
     domains,
     model_of,
+    on_all_nodes,
     sequence_of,
 )
 from scalingbook_lib.machines import Machine, chips
@@ -146,10 +147,8 @@ def _started(r: Reading, least: int) -> int | None:
     """The processes that the command starts; None where it does not say, or starts fewer than a replica."""
     if r.given("gpus"):
         return r.whole("gpus")
-    if not r.given("processes_per_node"):
-        return None
-    counted = r.whole("processes_per_node") * r.whole("nodes")
-    if counted % least:
+    counted = on_all_nodes(r, "processes_per_node")
+    if counted and counted % least:
         r.assume(
             f"The command starts {counted:,} processes, and its degrees need a multiple of {least:,}; "
             "it is meant for more nodes."

@@ -19,6 +19,7 @@ from scalingbook_lib.launch.training import (
     domains,
     fill,
     model_of,
+    on_all_nodes,
     sequence_of,
 )
 from scalingbook_lib.machines import Machine
@@ -102,9 +103,8 @@ def _model(r: Reading) -> Transformer | None:
 
 
 def _started(r: Reading) -> int | None:
-    if r.given("processes_per_node"):
-        return r.whole("processes_per_node") * r.whole("nodes")
-    return r.whole("gpus") if r.given("gpus") else None
+    counted = on_all_nodes(r, "processes_per_node")
+    return r.whole("gpus") if counted is None and r.given("gpus") else counted
 
 
 def _batch(r: Reading, given: Given, T: int, ranks: int, pp: int) -> tuple[int, int]:

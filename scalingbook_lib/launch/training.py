@@ -75,6 +75,11 @@ def chips_of(given: Given, counted: int | None, what: str, reading: Reading) -> 
     return machine
 
 
+def on_all_nodes(r: Reading, per_node: str) -> int | None:
+    """The processes that the command starts on all nodes together; None without the number per node."""
+    return r.whole(per_node) * r.whole("nodes") if r.given(per_node) else None
+
+
 def of_size(chip: Chip, count: int) -> Machine:
     """The machine of so many of these chips."""
     return machine_names.read(f"{chip.name}:{count}", lambda _: chip).machine

@@ -49,6 +49,16 @@ class Instance(Result):
         return chips.ALL[self.chip].torus is not None
 
     @property
+    def scale_up_chips(self) -> int | None:
+        """The chips of a scale-up domain; None for a torus, whose links have no such domain."""
+        return None if self.torus else self.domain
+
+    @property
+    def network_bytes_per_s_per_chip(self) -> float | None:
+        """Each chip's equal share of the network, unidirectional; None if no source documents it."""
+        return self.network_bytes_per_s and self.network_bytes_per_s / self.chips
+
+    @property
     def network(self) -> str:
         """The bandwidth of the network as text, "" if it is not documented."""
         return f"{self.network_bytes_per_s * 8 / 1e9:,.5g} Gb/s" if self.network_bytes_per_s else ""
@@ -58,7 +68,7 @@ class Instance(Result):
 
         The chip of a torus is unchanged, except for its network.
         """
-        share = self.network_bytes_per_s / self.chips if self.network_bytes_per_s else chip.dcn_bytes_per_s
+        share = self.network_bytes_per_s_per_chip or chip.dcn_bytes_per_s
         if chip.torus:
             return in_hosts(chip, dcn_bytes_per_s=share, source=self.source)
         most = chip.domain_chips or chip.chips_per_host

@@ -4,7 +4,7 @@ A slice is an available torus of chips; a mesh names products of its axes. Chapt
 
 >>> from scalingbook_lib.machines import chips
 >>> print(Slice.of(chips.V5P, "4x4x8"))
-TPU v5p 4x4x8: 128 chips on 32 hosts, rings of 4, 4 and 8; bisection bandwidth 3.2 TB/s in each direction
+TPU v5p 4x4x8: 128 chips on 32 hosts; rings of 4, 4 and 8; bisection bandwidth 3.2 TB/s in each direction
 """
 
 import itertools
@@ -87,13 +87,14 @@ class Slice(ChipGroup):
         return SliceMesh(self, tuple(sizes.items()))
 
     def __str__(self) -> str:
-        *most, last = [str(a.size) for a in self.axes if a.wrapped] or [""]
-        rings = f"ring{'s' * bool(most)} of {f'{", ".join(most)} and ' if most else ''}{last}" if last else ""
+        sizes = [str(axis.size) for axis in self.axes if axis.wrapped]
+        listed = " and ".join([", ".join(sizes[:-1]), *sizes[-1:]] if len(sizes) > 1 else sizes)
+        rings = f"ring{'s' * (len(sizes) > 1)} of {listed}" if sizes else "no axis wraps"
         chips, hosts = (
             f"{n:,} {word}{'s' * (n > 1)}" for n, word in ((self.chips, "chip"), (self.hosts, "host"))
         )
         cut = f"; bisection bandwidth {si(self.bisection_bytes_per_s, 'B/s')} in each direction"
-        return f"{self.name}: {chips} on {hosts}; {rings or 'no axis wraps'}{cut * (self.chips > 1)}"
+        return f"{self.name}: {chips} on {hosts}; {rings}{cut * (self.chips > 1)}"
 
 
 class SliceMesh(MachineMesh[Axis]):

@@ -74,21 +74,20 @@ CHIPS: tuple[Column[Chip], ...] = (
 )
 
 
-def _share(instance: Instance) -> float | None:
-    return instance.network_bytes_per_s and instance.network_bytes_per_s / instance.chips
-
-
 INSTANCES: tuple[Column[Instance], ...] = (
     Column("Instance", "name", lambda i: i.name),
     Column("Cloud", "cloud", lambda i: i.cloud),
     Column("Chip", "chip", lambda i: i.chip),
     Column("Chips", "chips", lambda i: i.chips),
-    Column("Scale-up domain (chips)", "domain_chips", lambda i: None if i.torus else i.domain),
+    Column("Scale-up domain (chips)", "domain_chips", lambda i: i.scale_up_chips),
     Column(
         "Network, one way", "network_bytes_per_s", lambda i: i.network_bytes_per_s,
         lambda v: f"{v * 8 / 1e9:,.5g} Gb/s",
     ),
-    Column("Network per chip", "network_bytes_per_s_per_chip", _share, lambda v: si(v, "B/s")),
+    Column(
+        "Network per chip", "network_bytes_per_s_per_chip", lambda i: i.network_bytes_per_s_per_chip,
+        lambda v: si(v, "B/s"),
+    ),
     Column("Read on", "as_of", lambda i: i.source.as_of),
 )  # fmt: skip
 
