@@ -20,7 +20,7 @@ _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _HALF_UP = 1 + 2**-50  # halves round up, as on paper: 2.5, and 2.675, which is slightly smaller as a double
 _NO_SMALL = {"B", "bytes", "FLOP", "FLOPs", "OPs"}  # counts: there is no millibyte
 _WORDS = {"tokens", "requests", "sequences", "parameters", "steps"}  # units that take no prefix
-_LONG = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"))  # nobody writes kiloseconds
+_LONG = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"))  # instead of kiloseconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -334,7 +334,7 @@ def _cached(model: Any, config: Any) -> list[Any]:
 
 
 class _State:
-    """A recurrent state that a model keeps beside the layers of its cache, and inputs of a convolution."""
+    """A recurrent state that a model keeps in addition to its cache, and inputs of a convolution."""
 
     def __init__(self, state: Any = None, kept: Any = None) -> None:
         if state is not None:

@@ -214,7 +214,7 @@ def _sides(shape: str) -> tuple[int, ...]:
     try:
         return tuple(int(side) for side in shape.split("x"))
     except ValueError:
-        raise SliceError(f"{shape!r} is no shape of a slice; write one as in 2x4 or 4x4x4") from None
+        raise SliceError(f"{shape!r} is not a shape of a slice; write one as in 2x4 or 4x4x4") from None
 
 
 def _by_coordinates(devices: list[Any]) -> Any:

@@ -11,7 +11,7 @@ values. `profile(path)` does the same for a profile.
 ... }'''
 >>> report = inspect(text, machine="v5e:2x4")
 >>> print(report.summary[0])
-small on TPU v5e 2x4 as X2 Y4: 65.9 µs per run estimated, 100% exposed communication
+small on TPU v5e 2x4, X2 Y4: estimated 65.9 µs per run, 100% exposed communication
 """
 
 from collections.abc import Mapping

@@ -254,7 +254,7 @@ def _kind(config: dict[str, Any]) -> str:
             "give another model, or write its shapes as a Transformer if it has none",
         )
     if not isinstance(kind, str):
-        raise ModelError("model_type", f"{printable(kind)} is no name", "write a text, as in llama")
+        raise ModelError("model_type", f"{printable(kind)} is not a name", "write a text, as in llama")
     return kind
 
 

@@ -9,7 +9,7 @@ from scalingbook_lib.models.parts import Weight
 if TYPE_CHECKING:
     from scalingbook_lib.models.transformer import Transformer
 
-# the order in which tables list the parts; what a model has besides comes before the norms
+# the order in which tables list the parts; other parts come before the norms
 _FIRST = ("embedding", "positions", "attention", "linear attention", "mlp", "router", "experts")
 _LAST = ("norms", "biases", "unembedding")
 

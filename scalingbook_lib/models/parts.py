@@ -29,7 +29,8 @@ PARTS = (
 class Weight(Result):
     """All weights of one name and shape: `copies` are stored, of which a token uses `active_copies`.
 
-    `matmul`: a token's vector is multiplied by it (an embedding is looked up; a norm or a bias is no matmul).
+    `matmul`: a token's vector is multiplied by it. An embedding is looked up, and a norm or a bias is added
+    or scales.
     `tied`: it is the embedding matrix reused, so it stores nothing but is multiplied by.
     """
 
@@ -180,7 +181,9 @@ class Linear:
         wholes(self, sizes | {"every": (1, MOST_LAYERS)}, "linear.")
         if self.v_heads % self.k_heads:
             raise ModelError(
-                "linear.v_heads", f"{self.v_heads} is no multiple of {self.k_heads} key heads", "make it one"
+                "linear.v_heads",
+                f"{self.v_heads} is not a multiple of {self.k_heads} key heads",
+                "make it one",
             )
 
     def has_softmax(self, layer: int) -> bool:
@@ -220,7 +223,7 @@ def whole(field: str, value: object, *, least: int = 1, most: int = MOST) -> int
     """The value as an int from `least` to `most`; ModelError where it is none."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ModelError(
-            field, f"{printable(value)} is no whole number", "write one without quotes, as in 4096"
+            field, f"{printable(value)} is not a whole number", "write one without quotes, as in 4096"
         )
     if not least <= value <= most:
         raise ModelError(

@@ -83,7 +83,7 @@ def scheme(f: Fields) -> Scheme | None:
     method = q.value("quant_method") or ("modelopt" if q.value("quant_algo") else "")
     if not isinstance(method, str):
         raise ModelError(
-            "quantization_config.quant_method", f"{printable(method)} is no name", "write a text"
+            "quantization_config.quant_method", f"{printable(method)} is not a name", "write a text"
         )
     if q.value("quant_algo"):
         method = "modelopt"
@@ -127,7 +127,7 @@ def _pattern(name: object) -> str:
     """The name or the pattern of modules; ModelError where it is neither."""
     if not isinstance(name, str) or len(name) > 500:
         raise ModelError(
-            "modules_to_not_convert", f"{printable(name)} is no name of a module", "write a text"
+            "modules_to_not_convert", f"{printable(name)} is not a name of a module", "write a text"
         )
     if name.startswith("re:"):
         if re.search(r"[+*}]\)+[+*?{]", name):  # may take forever

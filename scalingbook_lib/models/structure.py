@@ -78,7 +78,7 @@ def mlps(f: Fields, L: int, routed: bool) -> tuple[str, ...]:
 
 def _kinds(f: Fields, name: str, kinds: object, L: int) -> tuple[str, ...]:
     if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-        raise ModelError(name, f"{printable(kinds)} is no list of names", "write a name for each layer")
+        raise ModelError(name, f"{printable(kinds)} is not a list of names", "write a name for each layer")
     extra = f.number("num_nextn_predict_layers", default=0, least=0, most=L)
     if len(kinds) not in (L, L + extra):  # some files list the layers that predict a token more, too
         broke = f"its {len(kinds)} entries contradict num_hidden_layers, {L}"

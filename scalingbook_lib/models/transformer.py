@@ -90,7 +90,7 @@ class Transformer(Result):
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
-            raise ModelError("name", f"{printable(self.name)} is no name", "write a text")
+            raise ModelError("name", f"{printable(self.name)} is not a name", "write a text")
         wholes(self, LIMITS)
         qk = self.latent.qk if self.latent else self.H
         for broken, field_, what, instead in (  # in this order: the first that is broken is told
@@ -109,7 +109,7 @@ class Transformer(Result):
             (
                 not isinstance(self.windows, tuple) or not self.windows,
                 "windows",
-                "it is no tuple with an entry",
+                "it is not a tuple with an entry",
                 "write (None,) or (4096, None)",
             ),
             (

@@ -220,7 +220,7 @@ def _checked(loads: Sequence[float], k: int) -> list[float]:
 def histogram(text: str) -> list[float]:
     """The loads in a pasted text: numbers between commas, spaces or line ends, with or without brackets.
 
-    Raises a ValueError that quotes what is no number.
+    Raises a ValueError that quotes what is not a number.
     """
     words = [word for word in re.split(r"[\s,;\[\](){}]+", text) if word]
     loads = []
@@ -229,7 +229,7 @@ def histogram(text: str) -> list[float]:
             loads.append(float(word))
         except ValueError:
             raise ValueError(
-                f"{word[:20]!r} is no number; paste the tokens of each expert, as in 812, 640, 97"
+                f"{word[:20]!r} is not a number; paste the tokens of each expert, as in 812, 640, 97"
             ) from None
     return loads
 

@@ -122,7 +122,7 @@ def tick_texts(values: Sequence[float], kind: str, unit: str) -> tuple[list[str]
         return _shared_prefix(values, unit)
     if "/" in unit:  # a rate is too long for a tick: '100 T' there, FLOP/s in the axis label
         return [si(v).replace(" ", "\u202f") for v in values], unit
-    if unit == "s":  # a decade of seconds is no round number of minutes
+    if unit == "s":  # decades of seconds are not round numbers of minutes
         return [f"{v:,.0f} s" if v >= 1000 else si(v, unit) for v in values], ""
     return [si(v, unit) for v in values], ""
 

@@ -42,7 +42,7 @@ def number(row: Cells, *names: str) -> float | None:
     try:
         value = float(written.replace(",", "").lstrip("~≈").removesuffix("%") or 0)
     except ValueError:
-        raise UnpredictedRow(f"{names[0]} is {written[:40]!r}, which is no number") from None
+        raise UnpredictedRow(f"{names[0]} is {written[:40]!r}, which is not a number") from None
     if not value >= 0 or not isfinite(value):
         raise UnpredictedRow(f"{names[0]} is {written[:40]}, which is no count and no measurement")
     return value or None

@@ -13,7 +13,7 @@ from scalingbook_lib.units import BF16, DType, Result, count, si
 
 
 class EinsumError(ValueError):
-    """Raised for a text that is no product of two arrays, or sizes that do not fit it."""
+    """Raised for a text that is not a product of two arrays, or sizes that do not fit it."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ class Einsum(Result):
         for name, indices in roles.items():
             if index in indices and index:
                 return name
-        raise EinsumError(f"{index!r} is no index of {self.text!r}; its indices are {', '.join(self.size)}")
+        raise EinsumError(
+            f"{index!r} is not an index of {self.text!r}; its indices are {', '.join(self.size)}"
+        )
 
     @property
     def multiplies(self) -> int:
@@ -134,7 +136,7 @@ def einsum(text: str, **sizes: int) -> Einsum:
     meant = {*letters, *(i.swapcase() for i in letters)}
     if unused := [name for name in sizes if name not in meant]:
         raise EinsumError(
-            f"{', '.join(unused)} is no index of {text!r}; its indices are {', '.join(letters)}"
+            f"{', '.join(unused)} is not an index of {text!r}; its indices are {', '.join(letters)}"
         )
     return Einsum(left, right, out, tuple(known.items()))
 
@@ -145,7 +147,7 @@ def _read(text: str) -> tuple[str, str, str]:
     arrays = inputs.split(",")
     if not arrow or len(arrays) != 2:
         raise EinsumError(
-            f"{text!r} is no product of two arrays; write two inputs and an output, as in 'BTD,DF->BTF'"
+            f"{text!r} is not a product of two arrays; write two inputs and an output, as in 'BTD,DF->BTF'"
         )
     left, right = arrays
     for indices in (left, right, out):
@@ -163,7 +165,7 @@ def _read(text: str) -> tuple[str, str, str]:
 def _check_indices(indices: str, text: str) -> None:
     if indices and not (indices.isascii() and indices.isalpha()):
         raise EinsumError(
-            f"{indices!r} in {text!r} is no list of indices; write a letter for each, as in 'BTD'"
+            f"{indices!r} in {text!r} is not a list of indices; write a letter for each, as in 'BTD'"
         )
     if twice := [i for i in indices if indices.count(i) > 1]:
         raise EinsumError(f"{indices!r} in {text!r} has {twice[0]} twice; give each dimension its own letter")

@@ -68,7 +68,7 @@ def activations(
     policy.
     """
     if policy not in POLICIES:
-        raise ValueError(f"{policy!r} is no policy; write one of {', '.join(POLICIES)}")
+        raise ValueError(f"{policy!r} is not a policy; write one of {', '.join(POLICIES)}")
     require_min(1, sequences=sequences, T=T)
     tokens = sequences * T
     stored = _all(model, T, dtype, flash) if policy == "all" else _saved(model, T, dtype, policy, flash)

@@ -112,7 +112,7 @@ def mixer_sums(m: Transformer) -> int:
 
 
 def mlp_sums(m: Transformer) -> int:
-    """The outputs of dense MLPs in layers without experts beside them."""
+    """The outputs of dense MLPs in layers that have no experts."""
     routed = _by_layer(m, _routes)
     return sum(n for layer, n in _by_layer(m, _is_mlp).items() if layer not in routed)
 

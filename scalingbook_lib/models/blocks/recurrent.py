@@ -176,7 +176,7 @@ def rwkv(D: int, *, channels: int) -> Block:
 
 
 def rg_lru(D: int, *, width: int, heads: int, conv: int) -> Block:
-    """Griffin's recurrent block: a convolution and a gated linear recurrence beside a gate (RG-LRU).
+    """Griffin's recurrent block: a convolution, a gated linear recurrence (RG-LRU), and an output gate.
 
     The gates of the recurrence and of its input are made by a square matrix for each head.
     """

@@ -123,10 +123,12 @@ def _rows(text: str) -> Iterator[tuple[str, str, float]]:
         try:
             number = float(str(value).replace(",", "").replace("_", ""))
         except ValueError as error:
-            broke = f"{printable(value)} is no number"
+            broke = f"{printable(value)} is not a number"
             raise ModelError(f"{model}, {quantity}", broke, "write one without a unit") from error
         if not abs(number) < 1e300:
-            raise ModelError(f"{model}, {quantity}", f"{printable(value)} is no number", "write a finite one")
+            raise ModelError(
+                f"{model}, {quantity}", f"{printable(value)} is not a number", "write a finite one"
+            )
         yield model, quantity, number
 
 

@@ -149,7 +149,7 @@ def test_a_balance_that_cannot_be_is_refused(loads, how, words):
 
 def test_a_pasted_histogram_is_read_with_or_without_brackets():
     assert expert_load.histogram("[812, 640,\n 97; 3e2]") == [812, 640, 97, 300]
-    with pytest.raises(ValueError, match="'many' is no number"):
+    with pytest.raises(ValueError, match="'many' is not a number"):
         expert_load.histogram("812 many")
 
 

@@ -33,7 +33,7 @@ REFUSED = {  # what a reader may ask for and cannot get: a sentence that says wh
     "gpus.fabric": "pairwise|connect at most",
     "gpus": f"[:;] set|[:;] lower|use fewer|a block has|cannot be shared|{UNIT}",
     "tpus.ladder": UNIT,
-    "transformers.balance": "is no number; paste|are not divisible by|write the load of each expert",
+    "transformers.balance": "is not a number; paste|are not divisible by|write the load of each expert",
     "tpus.route": "there is no chip at|is not a chip; write its coordinates",
     "tpus.slices": "is not offered as|is not a slice shape",
     "sharding": ".{20}",
