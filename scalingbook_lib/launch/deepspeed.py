@@ -131,9 +131,7 @@ def _types(r: Reading) -> dict[str, Any]:
         half = FP16 if r.on("trainer_fp16") else BF16
     else:
         r.assume("Neither bf16 nor fp16 is enabled in the file; read as bf16.")
-    gradients = r.get("gradients") or half
-    reduced = r.get("reduced")
-    assert isinstance(gradients, DType)
+    gradients, reduced = r.dtype("gradients", half), r.get("reduced")
     return {
         "weights": half,
         "compute": half,

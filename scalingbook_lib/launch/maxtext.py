@@ -243,21 +243,16 @@ def _microbatches(r: Reading, pp: int) -> int:
 
 def _types(r: Reading) -> dict[str, Any]:
     """Dtypes: weights and gradients as said, matmuls in `dtype` or the quantized type, moments on average."""
-    compute = r.get("compute") or BF16
-    assert isinstance(compute, DType)
-    weights, gradients = r.get("weights") or FP32, r.get("gradients") or FP32
-    assert isinstance(weights, DType)
-    assert isinstance(gradients, DType)
+    compute = r.dtype("compute", BF16)
+    weights, gradients = r.dtype("weights", FP32), r.dtype("gradients", FP32)
     narrow = r.meaning("quantization")
-    first = r.get("first_moment") or weights
-    assert isinstance(first, DType)
     return {
         "weights": weights,
         "gradients": gradients,
         "reduced": compute if compute.bytes < gradients.bytes else None,
         "compute": matrix_unit_dtype(dtype_of(narrow)) if narrow else compute,
         "activations": compute,
-        "moments": mean_type(first, weights),
+        "moments": mean_type(r.dtype("first_moment", weights), weights),
     }
 
 

@@ -245,8 +245,8 @@ def _types(r: Reading) -> dict[str, Any]:
     if r.table.has("precision") and r.given("precision"):
         compute = {"fp8": FP8, "fp4": FP4, "fp16": FP16}.get(r.meaning("precision"), compute)
     wide = _wide_gradients(r, half)
-    gradients = r.get("gradients") if r.given("gradients") else (FP32 if wide else half)
-    assert isinstance(gradients, DType)
+    accumulated = FP32 if wide else half
+    gradients = r.dtype("gradients", accumulated) if r.given("gradients") else accumulated
     found: dict[str, Any] = {
         "weights": FP8 if r.on("fp8_param") else half,
         "compute": compute,
@@ -256,10 +256,7 @@ def _types(r: Reading) -> dict[str, Any]:
     }
     found["reduced"] = None if found["reduced"] == gradients else found["reduced"]
     if r.on("precision_aware"):
-        first, second, master = (r.get(key) or FP32 for key in ("first_moment", "second_moment", "master"))
-        assert isinstance(first, DType)
-        assert isinstance(second, DType)
-        assert isinstance(master, DType)
+        first, second, master = (r.dtype(key, FP32) for key in ("first_moment", "second_moment", "master"))
         found |= {"moments": mean_type(first, second), "master": master}
     else:
         r.idle("first_moment", "second_moment", "master")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.launch.flags import Flag, Table, canonical, meanings
 from scalingbook_lib.launch.settings import LaunchError, Setting
+from scalingbook_lib.units import DType
 
 _SILENT = {"1", "-1", "0", "false", "none", "None", "", "remat", "auto"}
 """Defaults that are not worth a line: degrees of 1, and what is off."""
@@ -129,6 +130,12 @@ class Reading:
     def maybe(self, key: str, least: int = 1) -> int | None:
         """A whole number, or None where nothing says it."""
         return None if self.get(key) is None else self.whole(key, least)
+
+    def dtype(self, key: str, otherwise: DType) -> DType:
+        """A data type; `otherwise` where nothing says it, or where the setting is empty, "none" or "auto"."""
+        found = self.get(key) or otherwise
+        assert isinstance(found, DType)
+        return found
 
     def number(self, key: str) -> float:
         """A number."""

@@ -25,7 +25,7 @@ from scalingbook_lib.launch.training import (
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import ModelError, Transformer, find
 from scalingbook_lib.training import Plan
-from scalingbook_lib.units import BF16, FP8, FP32, DType
+from scalingbook_lib.units import BF16, FP8, FP32
 
 NAME = "torchtitan"
 LOGIT_BYTES = 14.0  # cross entropy in PyTorch: logits in bf16 and fp32, their softmax and its gradient
@@ -171,11 +171,11 @@ def _experts(r: Reading, model: Transformer, tp: int) -> dict[str, Any]:
 
 
 def _types(r: Reading) -> dict[str, Any]:
-    weights, half, reduced = (r.get(key) for key in ("weights", "compute", "reduced"))
-    weights, half, reduced = weights or FP32, half or BF16, reduced or FP32
-    assert isinstance(weights, DType)
-    assert isinstance(half, DType)
-    assert isinstance(reduced, DType)
+    weights, half, reduced = (
+        r.dtype("weights", FP32),
+        r.dtype("compute", BF16),
+        r.dtype("reduced", FP32),
+    )
     narrow = any(name in r.word("converters") for name in ("float8", "mx"))
     return {
         "weights": weights,

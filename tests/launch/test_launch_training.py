@@ -154,6 +154,16 @@ def test_flags_of_bridge_are_those_of_the_dataclasses():
     assert (one.plan.zero, one.plan.overlap, one.plan.compute) == (1, "full", FP8)
 
 
+@pytest.mark.parametrize("value", ["''", "none", "auto"])
+def test_a_data_type_that_is_left_open_is_the_usual_one(value):
+    bridge = (
+        "torchrun --nproc_per_node 8 --nnodes 8 run.py model.seq_length=4096 train.micro_batch_size=1 "
+        "train.global_batch_size=64"
+    )
+    plain = read(bridge).plan
+    assert read(f"{bridge} optimizer.main_grads_dtype={value}").plan.gradients == plain.gradients
+
+
 # MaxText
 
 

@@ -80,7 +80,7 @@ def test_every_generation_compiles(tpu, topology, devices, hbm):
         ("v5e:2x4", {"X": 8, "Y": 2}, "product of whole axes"),
         ("v5e:3x3", {"X": 9}, "does not support the slice"),
         ("v9:2x2", {"X": 4}, "write one as in v5e:2x4"),
-        ("v5e:two", {"X": 4}, "no shape of a slice"),
+        ("v5e:two", {"X": 4}, "not a shape of a slice"),
     ],
 )
 def test_a_slice_that_does_not_exist_says_what_does(topology, sizes, says):
