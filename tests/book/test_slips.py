@@ -41,7 +41,9 @@ def test_facts_are_read_from_the_question():
 
 def test_only_counts_can_be_off_by_one():
     source = "mfu = 6 * 8.03e9 * 2**20 / (64 * 459e12)"
-    off = {other for slip, other in slips.changed(source, slips._Changes(["flops"], {})) if slip == "off-by-one"}
+    off = {
+        other for slip, other in slips.changed(source, slips._Changes(["flops"], {})) if slip == "off-by-one"
+    }
     assert off == {source.replace("64", "63"), source.replace("64", "65")}
 
 
