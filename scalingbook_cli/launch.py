@@ -121,7 +121,8 @@ def _command(source: str, launcher: str | None) -> launch.Command:
     single = "\n" not in source and len(source) < 4096
     if single and " " not in source and (recipe := _RECIPE.fullmatch(source)):
         path = reading.file(recipe[1])
-        return launch.from_file(path.name + (recipe[2] or ""), _text(path), launcher=launcher)
+        name = path.name + (recipe[2] or "")
+        return launch.from_file(name, _text(path), _in_checkout(path.absolute()), launcher)
     if single and (os.path.isfile(source) or (" " not in source and source.endswith(_SUFFIXES))):
         path = reading.file(source)
         return launch.from_file(path.name, _text(path), _beside(path.parent), launcher)
@@ -140,6 +141,27 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ValueError(f"{str(path)!r} cannot be read; write the path of a text file") from error
+
+
+_ROOTS = (".git", "pyproject.toml", "setup.py")
+"""What the top folder of a checkout contains."""
+
+
+def _in_checkout(file: Path) -> launch.Opener:
+    """Opens the Python files that a recipe imports, in its folder and in those above it in the checkout."""
+    folders = list[Path]()
+    for folder in file.parents:
+        folders.append(folder)
+        if folder.name == "site-packages" or any((folder / name).exists() for name in _ROOTS):
+            break
+    else:
+        folders = folders[:1]  # not a checkout
+
+    def opened(name: str) -> str | None:
+        found = (folder / name for folder in folders if (folder / name).is_file())
+        return next((_text(reading.file(str(path))) for path in found), None)
+
+    return opened
 
 
 def _beside(folder: Path) -> launch.Opener:

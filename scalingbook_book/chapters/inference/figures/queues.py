@@ -87,7 +87,8 @@ def saturation() -> Figure:
                     Curve("P99", rates, by_formula[99], NETWORK),
                     Points("", list(SIMULATED), [simulated(rate)[0] for rate in SIMULATED], (), MATH),
                     Points("", list(SIMULATED), [simulated(rate)[1] for rate in SIMULATED], (), NETWORK),
-                    RefLine(f"knee: {most:.2f}", most),
+                    RefLine(f"knee: {met:g}", met),
+                    RefLine(f"maximum: {most:.2f}", most),
                     RefLine(f"{SLO_S:g} s", SLO_S, "y"),
                 ),
             )
