@@ -95,7 +95,8 @@ def command(
     """Read a launch command and predict the time, the memory and what binds; nothing is executed.
 
     FILE_OR_COMMAND is the command line itself, a script, a config file, or a recipe FILE.py:FUNCTION of
-    Megatron-Bridge or torchtitan, whose text is read; - is standard input. It may be of
+    Megatron-Bridge or torchtitan, whose text is read, with the files that it imports from the same checkout;
+    - is standard input. It may be of
     MaxText, Megatron-LM, Megatron-Bridge, torchtitan, Accelerate, DeepSpeed, vLLM, SGLang or TensorRT-LLM.
     The answer lists every flag: used, assumed by default, not used although it changes time or memory, and
     unknown. `plan --emit` and `serve --emit` write such commands. If it does not fit, the exit code is 1.

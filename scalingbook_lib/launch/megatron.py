@@ -45,7 +45,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     )
     if given.model and r.maybe("shape.V") == model.V:
         r.idle("shape.V")
-    else:
+    elif given.model:
         r.asked.pop("shape.V", None)
     T = sequence_of(r, given, "sequence")
     tp, pp, cp = r.whole("tp"), r.whole("pp"), r.whole("cp")
