@@ -23,7 +23,7 @@ from scalingbook_lib.inference.kv_transfer import KVTransfer, Pools, pools, tran
 from scalingbook_lib.inference.layout import Layout, LayoutError
 from scalingbook_lib.inference.memory import ServingMemory, concurrency, largest_batch, memory
 from scalingbook_lib.inference.prefix import Prefix, prefix
-from scalingbook_lib.inference.queueing import little, static_waste
+from scalingbook_lib.inference.queueing import little, slots_taken, static_waste, ttft_quantile
 from scalingbook_lib.inference.serve import PLAIN, POLICIES, Drafting, Serving, serve
 from scalingbook_lib.inference.speculative import Speculation, best_draft, speculative
 from scalingbook_lib.inference.step import InferenceStep, decode, mixed, prefill
@@ -68,7 +68,9 @@ __all__ = [
     "prefill",
     "prefix",
     "serve",
+    "slots_taken",
     "speculative",
     "static_waste",
     "transfer",
+    "ttft_quantile",
 ]

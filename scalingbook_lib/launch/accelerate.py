@@ -56,8 +56,11 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
             r.unexpressed("trainer_fsdp", "the offload of weights and optimizer state is not counted")
     if r.on("offload"):
         r.unexpressed("offload", "the optimizer state is counted on the host, weights and gradients are not")
+    if adapters := r.on("peft"):
+        r.assume("The base weights are frozen, and the adapters are not counted.")
     plan = Plan(
         **degrees,
+        frozen=adapters,
         **({"context": r.meaning("context")} if degrees["cp"] > 1 else {}),
         zero=zero,
         prefetch=prefetch,

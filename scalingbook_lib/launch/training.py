@@ -9,7 +9,7 @@ from scalingbook_lib.calibrated.recommendation import NODE_LIMITED
 from scalingbook_lib.calibrated.training_efficiency import Software
 from scalingbook_lib.launch.reading import Account, Reading
 from scalingbook_lib.launch.settings import LaunchError
-from scalingbook_lib.machines import Chip, Machine, machine_names
+from scalingbook_lib.machines import Chip, Cluster, Machine, machine_names
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan, TrainingEfficiency
 
@@ -103,7 +103,7 @@ def chips_of(given: Given, counted: int | None, what: str, reading: Reading) -> 
                 f"the command does not say on how many {what} it runs; write the number in --machine, as in "
                 f"--machine {machine.name.lower().replace(' ', '-')}:64"
             )
-        return of_size(machine, counted)
+        return _of_size(machine, counted, reading)
     if counted is not None and counted != machine.chips:
         reading.assume(
             f"The command starts {counted:,} {what}; --machine has {machine.chips:,}, which are used instead."
@@ -114,6 +114,17 @@ def chips_of(given: Given, counted: int | None, what: str, reading: Reading) -> 
 def on_all_nodes(r: Reading, per_node: str) -> int | None:
     """The processes that the command starts on all nodes together; None without the number per node."""
     return r.whole(per_node) * r.whole("nodes") if r.given(per_node) else None
+
+
+def _of_size(chip: Chip, count: int, reading: Reading) -> Machine:
+    """The machine of so many of these chips; runs on racks of 72 GPUs often use 64 of each."""
+    domain = chip.domain_chips
+    if domain and count > domain and count % domain:
+        used = next((n for n in range(domain, domain // 2, -1) if count % n == 0), 0)
+        if used:
+            reading.assume(f"Of each NVLink domain of {domain} GPUs, the run uses {used}.")
+            return Cluster.of(chip, count, domain=used)
+    return of_size(chip, count)
 
 
 def of_size(chip: Chip, count: int) -> Machine:
