@@ -230,6 +230,8 @@ class TrainingAnswer:
             efficiency=reading.efficiency(self.efficiency),
             expert_skew=self.expert_skew,
             fixed={"compute": one.plan.compute},
+            software=one.software,
+            kernel=one.kernel,
         )
 
     def _judge(self, asked: plan.PlanRequest) -> Callable[[Plan], TrainingStep | None]:

@@ -4,12 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from scalingbook_lib.calibrated import training_efficiency
 from scalingbook_lib.calibrated.recommendation import NODE_LIMITED
+from scalingbook_lib.calibrated.training_efficiency import Software
 from scalingbook_lib.launch.reading import Account, Reading
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.machines import Chip, Cluster, Machine, machine_names
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.training import Plan
+from scalingbook_lib.training import Plan, TrainingEfficiency
+
+_SOFTWARE = {
+    "maxtext": "MaxText",
+    "megatron": "Megatron",
+    "megatron_bridge": "Megatron",
+    "torchtitan": "torchtitan",
+    "accelerate": "PyTorch",
+    "deepspeed": "DeepSpeed",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +49,36 @@ class TrainingLaunch:
     T: int
     plan: Plan
     account: Account
+    kernel: str | None = None  # the attention kernel, if the command names it
+
+    @property
+    def efficiency(self) -> TrainingEfficiency:
+        """The calibrated efficiency of the launcher's software and its attention kernel on these chips."""
+        chip, precision = self.machine.chip, self.plan.compute.name
+        return training_efficiency.training(chip, precision, self.kernel, self.software)
+
+    @property
+    def software(self) -> Software:
+        """The software of the launcher, by its name in the calibrated efficiencies."""
+        return software(self.launcher)
 
     @property
     def accumulation(self) -> int:
         """Microbatches that a data rank works through in one step."""
         return self.plan.microbatches(self.batch)
+
+
+def software(launcher: str) -> Software:
+    """The software of a launcher, by its name in the calibrated efficiencies."""
+    return (_SOFTWARE[launcher],)
+
+
+def assume_kernel(reading: Reading, chip: Chip) -> None:
+    """Say which attention kernel PyTorch has on Hopper, where its releases differ."""
+    if chip.name.startswith(training_efficiency.HOPPER):
+        reading.assume(
+            "Attention is FlashAttention-2, which PyTorch's SDPA uses on Hopper before release 2.11."
+        )
 
 
 def model_of(reading: Reading, given: Given, found: Transformer | None, how: str) -> Transformer:
