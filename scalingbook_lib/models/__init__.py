@@ -8,13 +8,12 @@ Llama 3 70B: 70,553,706,496 parameters; D=8192 L=80 F=28672 N=64 K=8 H=128 V=128
 """
 
 from scalingbook_lib.models.blocks.block import Block, LayerKind
-from scalingbook_lib.models.catalog import CATALOG, FURTHER, KNOWN_TYPES, find, find_as_stored, from_hf
+from scalingbook_lib.models.catalog import CATALOG, KNOWN_TYPES, find, find_as_stored, from_hf, further
 from scalingbook_lib.models.parts import PARTS, Experts, Latent, Linear, ModelError, Weight
 from scalingbook_lib.models.transformer import Transformer
 
 __all__ = [
     "CATALOG",
-    "FURTHER",
     "KNOWN_TYPES",
     "PARTS",
     "Block",
@@ -28,4 +27,5 @@ __all__ = [
     "find",
     "find_as_stored",
     "from_hf",
+    "further",
 ]

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from os import PathLike
 from typing import Any
 
@@ -82,6 +83,17 @@ ALIASES = {
     "Phi-3-mini-4k": "Phi-3 mini",
     "SmolLM3": "SmolLM3 3B",
 }
+FAMILIES = (
+    "Llama 3 70B",
+    "Mistral Small 24B",
+    "Gemma-3 27B",
+    "Qwen3 8B",
+    "DeepSeek-V3",
+    "Kimi K2",
+    "GLM-4.5",
+    "gpt-oss 120B",
+)
+"""A model of each of the best-known families, for an error about a name that resembles none."""
 _LIKE = (("gpt3", "OPT 175B"),)  # models whose weights nobody published, and one of the same shapes
 
 
@@ -94,9 +106,8 @@ def _numbers(name: str) -> list[str]:
     return re.findall(r"[0-9]+(?:[.][0-9]+)?", name)
 
 
-_NAMED = {model.name: model for model in CATALOG}
-_NAMED |= {alias: _NAMED[name] for alias, name in ALIASES.items()}
-_BY_KEY = {normalize_name(name): name for name in reversed(_NAMED)}  # of two the catalog's own
+_BY_NAME = {model.name: model for model in CATALOG}
+_NAMED = {name: name for name in _BY_NAME} | ALIASES
 
 
 def find(name: str) -> Transformer:
@@ -121,15 +132,16 @@ def find(name: str) -> Transformer:
             f"write {plain}, and {stored} as the type of its weights",
         )
     # one name for all aliases of a model
-    close = get_close_matches(normalize_name(bare)[:80], _BY_KEY, 5, 0.4)
-    known = list(dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in close))[:3] or [m.name for m in CATALOG]
+    close = get_close_matches(normalize_name(bare)[:80], _SPELLED, 5, 0.4)
+    known = list(dict.fromkeys(_NAMED[one] for key in close for one in _SPELLED[key]))[:3]
+    listed = "" if known else " (see `scalingbook model --help`)"
     like = next(
         (f"{other}, which has its shapes; or " for words, other in _LIKE if words in normalize_name(bare)), ""
     )
     raise ModelError(
         "name",
         f"{printable(name)} is not in the catalog",
-        f"write {like}one of {', '.join(known)}, or give the model's config.json",
+        f"write {like}one of {', '.join(known or FAMILIES)}{listed}, or give the model's config.json",
     )
 
 
@@ -155,17 +167,24 @@ def _stored(model: Transformer) -> Scheme | None:
     """How the published file of a model of the catalog stores its weights, where it quantizes them."""
     said = _PUBLISHED["stored"].get(model.name)
     return (
-        quantized.scheme(Fields(_FILES.get(model.name, {}) | {"quantization_config": said})) if said else None
+        quantized.scheme(
+            Fields(_FURTHER_BY_NAME.get(model.name, {"config": {}})["config"] | {"quantization_config": said})
+        )
+        if said
+        else None
     )
 
 
 def _named(name: str) -> Transformer | None:
     """The model with this name or alias in any spelling, and with all of its numbers."""
-    key, numbers = normalize_name(name), _numbers(name)
-    own = _numbers(_BY_KEY.get(key, ""))
+    numbers = _numbers(name)
     points = {number for number in numbers if "." in number}
-    same = points <= set(own) and ".".join(numbers).split(".") == ".".join(own).split(".")
-    return _NAMED[_BY_KEY[key]] if key in _BY_KEY and same else None
+    digits = ".".join(numbers).split(".")
+    for spelled in _SPELLED.get(normalize_name(name), ()):
+        own = _numbers(spelled)
+        if points <= set(own) and digits == ".".join(own).split("."):
+            return _by_name(_NAMED[spelled])
+    return None
 
 
 READERS = DENSE | SPARSE | OLDER | RECENT | MIXED | LATENT | COMPOSITE | STATEFUL
@@ -289,20 +308,27 @@ def _name(config: dict[str, Any], kind: str) -> str:
 
 _SIXTEEN_BITS = re.compile(r"bf16|bfloat16")
 _FURTHER = json.loads(pkgutil.get_data(__package__ or "", "further.json") or b"")
-FURTHER = tuple(
-    replace(from_hf(entry["config"], name=entry["name"]), source=entry.get("source", _FURTHER["source"]))
-    for entry in _FURTHER["models"]
-)
-_FILES = {entry["name"]: entry["config"] for entry in _FURTHER["models"]}
-FURTHER_ALIASES = {
-    "MiniMax-M2": "MiniMax-M2.5",
-    "GLM-5.1": "GLM-5",
-    "GLM-5.3": "GLM-5.2",
-    "MiniMax-M2.7": "MiniMax-M2.5",
-    "Mamba Codestral 7B v0.1": "Mamba Codestral 7B",
-    "Codestral Mamba 7B": "Mamba Codestral 7B",
-}
-"""Models whose published files give the shapes of another one."""
-_NAMED |= {model.name: model for model in FURTHER}
-_NAMED |= {alias: _NAMED[name] for alias, name in FURTHER_ALIASES.items()}
-_BY_KEY = {normalize_name(n): n for n in (*(m.name for m in FURTHER), *FURTHER_ALIASES)} | _BY_KEY
+_FURTHER_BY_NAME: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in _FURTHER["models"]}
+
+
+@cache
+def _by_name(name: str) -> Transformer:
+    """The model of the catalog with exactly this name; one of `further.json` is read when first asked for."""
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    entry = _FURTHER_BY_NAME[name]
+    source = entry.get("source", "aiconfigurator")
+    return replace(from_hf(entry["config"], name=name), source=_FURTHER["sources"].get(source, source))
+
+
+def further() -> tuple[Transformer, ...]:
+    """The models of `further.json`."""
+    return tuple(_by_name(name) for name in _FURTHER_BY_NAME)
+
+
+FURTHER_ALIASES = _FURTHER["aliases"]
+"""Names of models whose published files give the shapes of another one."""
+_NAMED |= {name: name for name in _FURTHER_BY_NAME} | FURTHER_ALIASES
+_SPELLED: dict[str, list[str]] = {}  # OPT 1.3B and OPT 13B have the same letters and digits
+for _name_or_alias in _NAMED:
+    _SPELLED.setdefault(normalize_name(_name_or_alias), []).append(_name_or_alias)

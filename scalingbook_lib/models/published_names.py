@@ -9,7 +9,7 @@ import re
 
 _TRAINED = {
     "base", "chat", "hf", "instruct", "it", "meta", "pt", "sft", "dpo", "thinking", "preview",
-    "nvidia", "bf16",
+    "nvidia", "bf16", "think", "reasoning", "inst", "deduped", "paddle",
 }  # fmt: skip
 _DATED = re.compile(r"(20)?2[3-9](0[1-9]|1[0-2])|0[1-9]([0-2][0-9]|3[01])|1[0-2]([0-2][0-9]|3[01])")
 _STORED = {  # how the weights are stored, and the type to write for it
