@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import scalingbook_cli as cli
-from scalingbook_lib.models import CATALOG
 
 WRONG = {
     "nothing": "No such command 'nothing'",
@@ -191,8 +190,10 @@ def test_a_terminal_without_our_signs_gets_the_numbers():
     assert "FLOPs = 2 ? B ? D ? F" in done.stdout
 
 
-def test_the_catalog_is_offered_for_a_name_that_resembles_none(ask):
-    assert CATALOG[0].name in ask("model zzzzzz").err
+def test_families_and_the_help_are_offered_for_a_name_that_resembles_none(ask):
+    told = one_line(ask("model zzzzzz").err)
+    assert "write one of Llama 3 70B, Mistral Small 24B, Gemma-3 27B, Qwen3 8B, DeepSeek-V3" in told
+    assert "(see `scalingbook model --help`), or give the model's config.json" in told
 
 
 def one_line(text):

@@ -1,5 +1,6 @@
 """A model is found under every spelling of its name, and no altered name finds another model."""
 
+import csv
 import json
 import re
 from dataclasses import replace
@@ -9,11 +10,15 @@ import pytest
 
 from scalingbook_lib import models
 from scalingbook_lib.models import CATALOG, quantized
-from scalingbook_lib.models.catalog import ALIASES
+from scalingbook_lib.models.catalog import ALIASES, FAMILIES, FURTHER_ALIASES
 from scalingbook_lib.models.quantization import serving_types, storage
 
 ORACLE = json.loads((Path(__file__).parents[3] / "data" / "model_oracle.json").read_text(encoding="utf-8"))
-SPELLED = [*(m.name for m in CATALOG), *ALIASES]
+DATA = Path(__file__).parents[3] / "data" / "further_models.csv"
+PUBLISHED = {row["model"]: row for row in csv.DictReader(DATA.open(encoding="utf-8"))}
+UNITS = {"B": 1e9, "M": 1e6}
+KNOWN_ALIASES = ALIASES | FURTHER_ALIASES
+SPELLED = [*(m.name for m in CATALOG), *ALIASES, *(name for name in PUBLISHED if "." in name)]
 
 
 def altered(name):
@@ -40,7 +45,7 @@ def test_no_altered_name_finds_another_model(name):
             found = models.find(typed)
         except models.ModelError:
             continue
-        known = [found.name, *(alias for alias, of in ALIASES.items() if of == found.name)]
+        known = [found.name, *(alias for alias, of in KNOWN_ALIASES.items() if of == found.name)]
         same = [own for own in known if says(own) == says(typed)]
         assert same, typed
         assert any(set(re.findall(r"\d+\.\d+", typed)) <= set(re.findall(r"\d+\.\d+", s)) for s in same), (
@@ -49,7 +54,7 @@ def test_no_altered_name_finds_another_model(name):
 
 
 @pytest.mark.parametrize(
-    ("typed", "near"), [("OPT-13B", "OPT 1.3B"), ("gemma-12b", "Gemma-3 12B"), ("Llama 3 7B", "Llama 3 70B")]
+    ("typed", "near"), [("OPT-125B", "OPT 125M"), ("gemma-12b", "Gemma-3 12B"), ("Llama 3 7B", "Llama 3 70B")]
 )
 def test_a_point_that_is_left_out_is_another_size_and_refused(typed, near):
     with pytest.raises(models.ModelError, match="is not in the catalog") as refused:
@@ -92,7 +97,10 @@ def test_a_checkpoint_on_hugging_face_is_found_by_its_id(published, name):
         ("Qwen/Qwen3-235B-A22B-FP8", "write Qwen/Qwen3-235B-A22B, and fp8 as the type of its weights"),
         ("nvidia/DeepSeek-R1-FP4", "stores the weights of DeepSeek-V3 in nvfp4"),
         ("Qwen/Qwen2.5-72B-Instruct-AWQ", "write Qwen/Qwen2.5-72B-Instruct, and int4 as the type"),
-        ("Qwen/Qwen3-14B", "write one of Qwen3 4B, Qwen3 8B, Qwen3 32B, or give the model's config.json"),
+        (
+            "Qwen/Qwen3-15B",
+            "write one of Qwen3.5 9B, Qwen3.5 4B, Qwen3 1.7B, or give the model's config.json",
+        ),
         ("gpt-3", "write OPT 175B, which has its shapes; or one of"),
     ],
 )
@@ -156,3 +164,95 @@ def test_deepseek_v32_is_its_published_file():
 )
 def test_further_models_are_found_by_the_names_of_their_repositories(name, params):
     assert models.find(name).params == params
+
+
+def printed(text):
+    """A count as the vendor prints it ('41.9B'), and half a unit of its last digit."""
+    if text[-1] not in UNITS:
+        return float(text), 0.0
+    decimals = len(text[:-1].partition(".")[2])
+    return float(text[:-1]) * UNITS[text[-1]], UNITS[text[-1]] * 10.0**-decimals / 2
+
+
+def test_every_further_model_has_a_published_count():
+    assert list(PUBLISHED) == list(dict.fromkeys(PUBLISHED))
+    assert set(PUBLISHED) == {model.name for model in models.further()}
+
+
+@pytest.mark.parametrize("model", models.further(), ids=lambda model: model.name)
+def test_a_further_model_has_the_published_counts(model):
+    """Within 1%; the file of a multimodal model also counts its encoders, which `other_params` has."""
+    row = PUBLISHED[model.name]
+    total, _ = printed(row["published_params"])
+    assert model.params + int(row["other_params"] or 0) == pytest.approx(total, rel=0.01)
+    assert bool(row["other_params"]) == bool(row["other_parts"])
+    assert re.search(r"2026-\d\d-\d\d$", model.source)
+    assert models.find(model.name.lower()) is model
+    if row["published_active_params"]:
+        parts = row["active_leaves_out"].split(" and ")
+        counted = model.active_params - sum(model.active_by_part[part] for part in parts if part)
+        active, rounding = printed(row["published_active_params"])
+        assert counted == pytest.approx(active, abs=max(rounding, 0.01 * active))
+
+
+@pytest.mark.parametrize(
+    ("published", "name"),
+    [
+        ("moonshotai/Kimi-Linear-48B-A3B-Instruct", "Kimi Linear 48B-A3B"),
+        ("moonshotai/Kimi-K2.6", "Kimi K2.5"),
+        ("nvidia/NVIDIA-Nemotron-Nano-9B-v2", "Nemotron Nano 9B v2"),
+        ("nvidia/Nemotron-H-8B-Base-8K", "Nemotron-H 8B"),
+        ("google/gemma-3n-E4B-it", "Gemma 3n E4B"),
+        ("google/gemma-4-31B-it", "Gemma 4 31B"),
+        ("google/gemma-3-1b-it", "Gemma-3 1B"),
+        ("stepfun-ai/Step-3.5-Flash", "Step-3.5-Flash"),
+        ("allenai/Olmo-3-1025-7B", "Olmo-3 7B"),
+        ("allenai/OLMo-3-7B", "Olmo-3 7B"),
+        ("allenai/Olmo-3-1125-32B", "Olmo-3 32B"),
+        ("allenai/Olmo-3.1-32B-Think", "Olmo-3 32B"),
+        ("allenai/OLMo-2-1124-13B-Instruct", "OLMo-2 13B"),
+        ("allenai/OLMo-2-0325-32B", "OLMo-2 32B"),
+        ("LGAI-EXAONE/EXAONE-4.0-1.2B", "EXAONE-4.0 1.2B"),
+        ("mistralai/Ministral-3-14B-Reasoning-2512", "Ministral 3 14B"),
+        ("mistralai/Ministral-8B-Instruct-2410", "Ministral 8B"),
+        ("mistralai/Devstral-Small-2507", "Mistral Small 24B"),
+        ("mistralai/Devstral-2-123B-Instruct-2512", "Devstral 2 123B"),
+        ("mistralai/Mistral-Large-3-675B-Instruct-2512", "Mistral Large 3"),
+        ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", "Mistral Small 24B"),
+        ("mistralai/Mistral-7B-Instruct-v0.2", "Mistral 7B v0.2"),
+        ("LiquidAI/LFM2-8B-A1B", "LFM2 8B-A1B"),
+        ("ByteDance-Seed/Seed-OSS-36B-Instruct", "Seed-OSS 36B"),
+        ("baidu/ERNIE-4.5-300B-A47B-PT", "ERNIE-4.5 300B-A47B"),
+        ("rednote-hilab/dots.llm1.inst", "dots.llm1"),
+        ("tencent/Hunyuan-A13B-Instruct", "Hunyuan A13B"),
+        ("tiiuae/Falcon-H1-34B-Instruct", "Falcon-H1 34B"),
+        ("ai21labs/AI21-Jamba-Large-1.7", "Jamba Large"),
+        ("ibm-granite/granite-4.0-h-small", "Granite 4.0-H Small"),
+        ("ibm-granite/granite-3.3-8b-instruct", "Granite 3.3 8B"),
+        ("swiss-ai/Apertus-70B-Instruct-2509", "Apertus 70B"),
+        ("microsoft/Phi-4-reasoning", "Phi-4"),
+        ("Qwen/Qwen3-VL-30B-A3B-Thinking", "Qwen3-VL 30B-A3B"),
+        ("Qwen/Qwen3-Coder-Next", "Qwen3-Next 80B-A3B"),
+        ("Qwen/QwQ-32B", "Qwen2.5 32B"),
+        ("zai-org/GLM-4.7", "GLM-4.5"),
+        ("facebook/opt-13b", "OPT 13B"),
+        ("facebook/opt-1.3b", "OPT 1.3B"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "DeepSeek-R1-Distill-Qwen-1.5B"),
+        ("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", "Qwen3 8B"),
+        ("EleutherAI/pythia-1.4b-deduped", "Pythia 1.4B"),
+    ],
+)
+def test_popular_checkpoints_are_found_in_every_spelling(published, name):
+    bare = published.partition("/")[2]
+    for typed in (published, published.lower(), bare, bare.upper(), f"{published}-FP8"):
+        assert models.find_as_stored(typed).name == name
+
+
+def test_a_name_that_resembles_none_is_told_eight_families_at_most():
+    with pytest.raises(models.ModelError) as refused:
+        models.find("zzzzzz")
+    told = str(refused.value)
+    assert told.count(",") == len(FAMILIES) == 8
+    assert "see `scalingbook model --help`" in told
+    for family in FAMILIES:
+        assert models.find(family).name == family in told
