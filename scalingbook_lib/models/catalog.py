@@ -2,8 +2,9 @@
 
 An entry of `catalog.json` is a model in the fields of `Transformer`, as its published `config.json` has them,
 with the source it was read from; its `stored` are the `quantization_config` of published files.
-`further.json` holds the published files of models whose layers differ by more than a window, or that select
-cache entries; `find` knows them too. `from_hf` reads such a file, a text or a dict: every `model_type` has a
+`further.json` holds the published files of further models, which the tables of the website do not list, and
+the names of checkpoints that have the shapes of another model; `find` knows them all and reads a file when it
+is first asked for. `from_hf` reads such a file, a text or a dict: every `model_type` has a
 reader that turns its fields into the book's letters, and refuses what it cannot count. Chapter: Transformers.
 """
 

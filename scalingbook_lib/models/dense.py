@@ -87,6 +87,12 @@ def _activation(f: Fields, m: Shapes) -> tuple[Weight, ...]:
     return (Weight("mlp", "activation", (2,), m["L"], m["L"]),)
 
 
+def always_normed(f: Fields) -> Shapes:
+    """The letters of a family whose queries and keys always have norms, which some files also state."""
+    f.require(qk_norm=True, use_qk_norm=True)
+    return OWN_HEADS(f)
+
+
 def pattern_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
     """EXAONE's windows: all but the last layer of each period slide, where there is a window."""
     period = f.value("sliding_window_pattern")
@@ -166,10 +172,10 @@ DENSE |= {
     "exaone4": family(OWN_HEADS, qk_norm="head", windows=pattern_windows),
     "seed_oss": family(biases=_seed_biases),
     "ernie4_5": family(TIED, biases=one_bias),
-    "hunyuan_v1_dense": family(OWN_HEADS, qk_norm="head", biases=biases),
+    "hunyuan_v1_dense": family(always_normed, qk_norm="head", biases=biases),
     "granite_swa": family(OWN_HEADS, sinks=True, biases=biases, windows=cycle(False, True, True, True)),
     "nemotron": family(OWN_HEADS, gated=False, norm_bias=True, biases=biases),
-    "apertus": family(OWN_HEADS, gated=False, qk_norm="head", biases=biases, extra=_activation),
+    "apertus": family(always_normed, gated=False, qk_norm="head", biases=biases, extra=_activation),
     "phi4_multimodal": DENSE["phi3"],
 }
 DENSE["apertus1p5_text"] = DENSE["apertus"]

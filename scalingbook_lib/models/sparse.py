@@ -7,7 +7,17 @@ MiniMax-M2 and Llama 4: an entry of `SPARSE` for each `model_type`, built with `
 from functools import partial
 
 from scalingbook_lib.models import dense, structure
-from scalingbook_lib.models.dense import OWN_HEADS, QKV, QKVO, Reader, Shapes, biases, family, letters
+from scalingbook_lib.models.dense import (
+    OWN_HEADS,
+    QKV,
+    QKVO,
+    Reader,
+    Shapes,
+    always_normed,
+    biases,
+    family,
+    letters,
+)
 from scalingbook_lib.models.fields import Fields
 from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, Weight, printable
 
@@ -275,7 +285,7 @@ SPARSE: dict[str, Reader] = {
     "llama4_text": _LLAMA4,
     "glm4_moe_lite": _DEEPSEEK,
     "mistral4": _DEEPSEEK,
-    "hy_v3": family(OWN_HEADS, experts=structure.shapes_with_experts, qk_norm="head", biases=biases),
+    "hy_v3": family(always_normed, experts=structure.shapes_with_experts, qk_norm="head", biases=biases),
     "dots1": family(
         OWN_HEADS,
         experts=structure.shapes_with_experts,

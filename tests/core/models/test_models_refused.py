@@ -206,3 +206,12 @@ def test_an_unknown_model_lists_close_matches():
     with pytest.raises(ModelError, match="not a string"):
         models.find(3)
     assert models.find("llama-3.1-8b") is models.find("Llama 3 8B")
+
+
+@pytest.mark.parametrize(("kind", "field"), [("apertus", "qk_norm"), ("hunyuan_v1_dense", "use_qk_norm")])
+def test_a_family_that_always_has_norms_of_queries_and_keys_may_say_so(kind, field):
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config = sizes | {"model_type": kind, "intermediate_size": 128, "vocab_size": 256, "head_dim": 16}
+    assert models.from_hf(config | {field: True}) == models.from_hf(config)
+    with pytest.raises(models.ModelError, match=f"{field}: False is a variant that is not counted here"):
+        models.from_hf(config | {field: False})
