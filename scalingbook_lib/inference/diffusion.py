@@ -28,7 +28,7 @@ class Diffusion(Result):
         return self.P * self.dtype.bytes / self.chip.hbm_bytes_per_s
 
     def math_s(self, tokens: float) -> float:
-        """Return the seconds of compute: two FLOPs per weight and token."""
+        """Return the seconds of compute: two FLOPs per weight per token."""
         return 2 * self.P * tokens / self.chip.flops_per_s(self.dtype)
 
     @property

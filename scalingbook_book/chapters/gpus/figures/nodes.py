@@ -131,7 +131,7 @@ def _curves(nvlink: list[float], cards: list[float], limit: float) -> Chart:
         RefLine("all of M through the NICs", limit, axis="y"),
     )
     return Chart(
-        x=Scale("nodes of eight H100", "", "pow2"),
+        x=Scale("nodes of eight H100s", "", "pow2"),
         y=Scale("time", "s", low=0, high=limit * 1.15),
         marks=marks,
     )

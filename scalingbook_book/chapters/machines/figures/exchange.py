@@ -76,7 +76,7 @@ def turns() -> Figure:
     return Figure(
         key="machines.turns",
         alt=f"Two timelines of cores and network, for two layers and two microbatches. One after the other, cores and network wait for each other. Overlapped, both are nearly always busy. A layer takes {si(found.alone_s, 's')} without overlap and {si(found.total_s, 's')} with it.",
-        caption="Timelines of a layer of DeepSeek-V3 on 64 H100 with 4,096 tokens on each, without and with "
+        caption="Timelines of a layer of DeepSeek-V3 on 64 H100s with 4,096 tokens on each, without and with "
         "overlap of two microbatches. While one microbatch computes, the tokens of the other travel. The layer becomes "
         f"{found.gain:.2f} times as fast, although it sends the same number of bytes. (The SMs that "
         "communication occupies are not counted here.)",
