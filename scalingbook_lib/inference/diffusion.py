@@ -58,7 +58,7 @@ class Diffusion(Result):
     def __str__(self) -> str:
         return (
             f"{self.batch:g} × {self.T} tokens in {self.passes} passes: {si(self.block_s, 's')}, one by one "
-            f"{si(self.one_by_one_s, 's')}; even at {self.even_batch:.3g}"
+            f"{si(self.one_by_one_s, 's')}; break-even at {self.even_batch:.3g} requests"
         )
 
 
