@@ -13,12 +13,14 @@ FIRST, LAST = "in this book", "version, date"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FlagTable(Table):
-    """A table of flags: as text, every cell is plain; as HTML, flags are code and can break between words."""
+    """A table of flags: as text, every cell is plain; as HTML, it is folded and its flags are code."""
 
     marked: tuple[tuple[str, ...], ...]
 
     def _repr_html_(self) -> str:
-        return Table(self.title, self.heads, self.marked)._repr_html_()
+        launchers = f"{', '.join(self.heads[1:-1])} and {self.heads[-1]}"
+        table = Table(self.title, self.heads, self.marked)._repr_html_()
+        return f"<details><summary>Flags of {escape(launchers)}</summary>{table}</details>"
 
 
 def launcher_flags(subject: str, kind: str, *, title: str) -> FlagTable:
