@@ -39,6 +39,14 @@ def test_facts_are_read_from_the_question():
     assert "8192:token" in facts["intro.cache-size"]
 
 
+def test_only_counts_can_be_off_by_one():
+    source = "mfu = 6 * 8.03e9 * 2**20 / (64 * 459e12)"
+    off = {
+        other for slip, other in slips.changed(source, slips._Changes(["flops"], {})) if slip == "off-by-one"
+    }
+    assert off == {source.replace("64", "63"), source.replace("64", "65")}
+
+
 def test_terms_factors_and_directions_are_left_out():
     allowed = slips._Changes(["bf16", "link"], {})
     changed = {
