@@ -148,7 +148,7 @@ CHAPTERS = (
     ),
     Chapter(
         "lowprecision",
-        "Low precision and optimizers",
+        "Low precision",
         "Which number format for which tensor?",
         "bytes: (bits + s/q) / 8",
         f"{NVFP4.bytes:g} bytes per element in NVFP4; {OPTIMIZERS['Muon'].state(1).total:g} bytes of training state per parameter with Muon",
