@@ -253,7 +253,7 @@ class _Scope:
                 self._take(f"{path}.{keyword.arg}".lstrip("."), keyword.value)
 
     def _pretrained(self, call: ast.expr) -> str:
-        """The Hugging Face model of `AutoBridge.from_hf_pretrained(NAME).to_megatron_provider()`, or ""."""
+        """The Hugging Face model from whose name the call makes a bridge, or ""."""
         while isinstance(call, ast.Call):
             if _dotted(call.func).endswith(".from_hf_pretrained") and call.args:
                 name = self.value(call.args[0])
