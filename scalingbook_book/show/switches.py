@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 
+from scalingbook_book.reader.words import join_and
 from scalingbook_book.show.tables import Table
 from scalingbook_lib.launch.flags import LAUNCHERS
 from scalingbook_lib.launch.subjects import Comparison, Switch, comparison
@@ -13,19 +14,28 @@ FIRST, LAST = "in this book", "version, date"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FlagTable(Table):
-    """A table of flags: as text, every cell is plain; as HTML, flags are code and can break between words."""
+    """A table of flags: as text, every cell is plain; as HTML, flags are code and can break between words.
+
+    If it is `folded`, the HTML shows only a line that names the launchers until a reader opens it.
+    """
 
     marked: tuple[tuple[str, ...], ...]
+    folded: bool = False
 
     def _repr_html_(self) -> str:
-        return Table(self.title, self.heads, self.marked)._repr_html_()
+        html = Table(self.title, self.heads, self.marked)._repr_html_()
+        if not self.folded:
+            return html
+        launchers = join_and(self.heads[1:])
+        return f"<details><summary>Show the flags of {escape(launchers)}</summary>{html}</details>"
 
 
-def launcher_flags(subject: str, kind: str, *, title: str) -> FlagTable:
+def launcher_flags(subject: str, kind: str, *, title: str, folded: bool = False) -> FlagTable:
     """The flags for a subject, with one column per launcher.
 
     `subject` is `training`, `inference`, `lowprecision` or `profiling`. `kind` chooses the launchers of
-    `training` or those of `serving`.
+    `training` or those of `serving`. If the table is `folded`, a reader has to
+    open it.
     """
     found = comparison(subject, kind)
     plain = [
@@ -38,7 +48,7 @@ def launcher_flags(subject: str, kind: str, *, title: str) -> FlagTable:
     ]
     dates = (LAST, *(_dates(found, launcher) for launcher in found.launchers))
     heads = (FIRST, *(LAUNCHERS[launcher] for launcher in found.launchers))
-    return FlagTable(title, heads, (*plain, dates), (*marked, dates))
+    return FlagTable(title, heads, (*plain, dates), (*marked, dates), folded)
 
 
 def _marked(one: Switch) -> str:
