@@ -12,22 +12,14 @@ NONE = "—"
 FIRST, LAST = "in this book", "version, date"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class FlagTable(Table):
-    """A table of flags: as text, every cell is plain; as HTML, flags are code and can break between words.
-
-    If it is `folded`, the HTML shows only a line that names the launchers until a reader opens it.
-    """
+    """A table of flags: as text, every cell is plain; as HTML, flags are code and can break between words."""
 
     marked: tuple[tuple[str, ...], ...]
-    folded: bool = False
 
     def _repr_html_(self) -> str:
-        html = Table(self.title, self.heads, self.marked)._repr_html_()
-        if not self.folded:
-            return html
-        launchers = join_and(self.heads[1:])
-        return f"<details><summary>Show the flags of {escape(launchers)}</summary>{html}</details>"
+        return Table(self.title, self.heads, self.marked, self.summary)._repr_html_()
 
 
 def launcher_flags(subject: str, kind: str, *, title: str, folded: bool = False) -> FlagTable:
@@ -48,7 +40,13 @@ def launcher_flags(subject: str, kind: str, *, title: str, folded: bool = False)
     ]
     dates = (LAST, *(_dates(found, launcher) for launcher in found.launchers))
     heads = (FIRST, *(LAUNCHERS[launcher] for launcher in found.launchers))
-    return FlagTable(title, heads, (*plain, dates), (*marked, dates), folded)
+    return FlagTable(
+        title=title,
+        heads=heads,
+        rows=(*plain, dates),
+        summary=f"Show the flags of {join_and(heads[1:])}" if folded else "",
+        marked=(*marked, dates),
+    )
 
 
 def _marked(one: Switch) -> str:
