@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-_LETTERS = re.compile(r"\b(?P<divided>[A-Z]/)?(?P<letter>[A-Z])_(?P<index>[a-z]+)\b")  # W_hbm, C/W_hbm
+_LETTERS = re.compile(r"\b(?P<divided>[A-Z]/)?(?P<letter>[A-Z])_(?P<index>[a-z]+|P)\b")  # W_hbm, C/W_hbm, A_P
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def _typeset(head: str) -> str:
 def table(head: str, rows: Iterable[Sequence[object]], *, title: str, summary: str = "") -> Table:
     """Return a table: `table("chip, bf16", [("TPU v5e", 197), ...], title="Peaks")`.
 
-    `head` has the column headings, separated by commas. With a `summary`, the table is folded under that line.
+    `head` has the column headings, separated by commas. With a `summary`, the table is folded under it.
     """
     heads = tuple(head.split(", "))
     lines = tuple(tuple(map(str, row)) for row in rows)
