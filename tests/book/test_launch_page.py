@@ -47,7 +47,7 @@ def printed(tmp_path_factory):
     out = []
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setenv("COLUMNS", "100")
+        patch.setenv("COLUMNS", "84")
         for line in commands:
             with contextlib.redirect_stdout(io.StringIO()) as told:
                 assert cli.main(shlex.split(line)[1:]) == 0
