@@ -24,9 +24,10 @@ from scalingbook_book.reader.explorers.view import (
 )
 from scalingbook_lib.inspection import Finding, ProgramReport, inspect, mesh_inference
 from scalingbook_lib.inspection.findings.profiles import levers
-from scalingbook_lib.inspection.profile_report import ProfileReport, StepTime
+from scalingbook_lib.inspection.profile_report import ProfileReport
 from scalingbook_lib.inspection.program import HIDDEN
 from scalingbook_lib.inspection.report import FIRST
+from scalingbook_lib.inspection.step_times import StepTime
 from scalingbook_lib.inspection.timeline import COMPUTES, MOVES, SKIPPED
 from scalingbook_lib.units import GiB, KiB, MiB, binary, percent, si
 

@@ -50,7 +50,8 @@ def comparison(found: ReportComparison, report: ProgramReport, *, notes: Iterabl
             (
                 f"{report.title}, compared with the old program",
                 first,
-                f"{len(found.fixed)} findings no longer apply, {len(found.added)} are new",
+                f"{len(found.fixed)} of the old findings no longer appl{'ies' if len(found.fixed) == 1 else 'y'}, "
+                f"{len(found.added)} {'is' if len(found.added) == 1 else 'are'} new",
             )
         ),
         tables=(

@@ -95,7 +95,8 @@ def command(
     """Read a launch command and predict the time, the memory and what binds; nothing is executed.
 
     FILE_OR_COMMAND is the command line itself, a script, a config file, or a recipe FILE.py:FUNCTION of
-    Megatron-Bridge or torchtitan, whose text is read; - is standard input. It may be of
+    Megatron-Bridge or torchtitan, whose text is read, with the files that it imports from the same checkout;
+    - is standard input. It may be of
     MaxText, Megatron-LM, Megatron-Bridge, torchtitan, Accelerate, DeepSpeed, vLLM, SGLang or TensorRT-LLM.
     The answer lists every flag: used, assumed by default, not used although it changes time or memory, and
     unknown. `plan --emit` and `serve --emit` write such commands. If it does not fit, the exit code is 1.
@@ -121,7 +122,8 @@ def _command(source: str, launcher: str | None) -> launch.Command:
     single = "\n" not in source and len(source) < 4096
     if single and " " not in source and (recipe := _RECIPE.fullmatch(source)):
         path = reading.file(recipe[1])
-        return launch.from_file(path.name + (recipe[2] or ""), _text(path), launcher=launcher)
+        name = path.name + (recipe[2] or "")
+        return launch.from_file(name, _text(path), _in_checkout(path.absolute()), launcher)
     if single and (os.path.isfile(source) or (" " not in source and source.endswith(_SUFFIXES))):
         path = reading.file(source)
         return launch.from_file(path.name, _text(path), _beside(path.parent), launcher)
@@ -140,6 +142,27 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ValueError(f"{str(path)!r} cannot be read; write the path of a text file") from error
+
+
+_ROOTS = (".git", "pyproject.toml", "setup.py")
+"""What the top folder of a checkout contains."""
+
+
+def _in_checkout(file: Path) -> launch.Opener:
+    """Opens the Python files that a recipe imports, in its folder and in those above it in the checkout."""
+    folders = list[Path]()
+    for folder in file.parents:
+        folders.append(folder)
+        if folder.name == "site-packages" or any((folder / name).exists() for name in _ROOTS):
+            break
+    else:
+        folders = folders[:1]  # not a checkout
+
+    def opened(name: str) -> str | None:
+        found = (folder / name for folder in folders if (folder / name).is_file())
+        return next((_text(reading.file(str(path))) for path in found), None)
+
+    return opened
 
 
 def _beside(folder: Path) -> launch.Opener:
@@ -207,6 +230,8 @@ class TrainingAnswer:
             efficiency=reading.efficiency(self.efficiency),
             expert_skew=self.expert_skew,
             fixed={"compute": one.plan.compute},
+            software=one.software,
+            kernel=one.kernel,
         )
 
     def _judge(self, asked: plan.PlanRequest) -> Callable[[Plan], TrainingStep | None]:

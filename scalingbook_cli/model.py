@@ -20,7 +20,7 @@ from scalingbook_cli.answer import (
 from scalingbook_lib.models import Transformer, Weight, arithmetic, quantization
 from scalingbook_lib.models.arithmetic import Bytes, Flops, KVCache, Terms, TrainingFlops, TrainingState
 from scalingbook_lib.models.quantization import Storage
-from scalingbook_lib.units import BF16, FP32, DType, count, percent
+from scalingbook_lib.units import BF16, FP32, DType, count, count_in_words, percent
 
 LETTERS = "DLVNKHF"
 
@@ -100,10 +100,24 @@ def _parameters(model: Transformer) -> TextTable:
     counted = arithmetic.params(model)
     active = {term.name: term.value for term in counted.active_terms}
     rows = [
-        (t.name, count(t.value), f"{t.value:,}", count(active.get(t.name, 0)), percent(counted.share(t.name)))
+        (
+            t.name,
+            count_in_words(t.value),
+            f"{t.value:,}",
+            count_in_words(active.get(t.name, 0)),
+            percent(counted.share(t.name)),
+        )
         for t in counted.terms
     ]
-    rows.append(("all", count(counted.total), f"{counted.total:,}", count(counted.model.active_params), ""))
+    rows.append(
+        (
+            "all",
+            count_in_words(counted.total),
+            f"{counted.total:,}",
+            count_in_words(counted.model.active_params),
+            "",
+        )
+    )
     return TextTable("Parameters", ("part", "", "exactly", "for one token", "share"), tuple(rows))
 
 

@@ -15,8 +15,10 @@ from scalingbook_lib.calibrated import bands, recommendation
 from scalingbook_lib.calibrated.memory_margin import memory_margin
 from scalingbook_lib.calibrated.overhead import chip_hour_overhead
 from scalingbook_lib.calibrated.pessimistic import Pessimistic
+from scalingbook_lib.calibrated.training_efficiency import Software
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.launch import emit as launch_commands
+from scalingbook_lib.launch import training as training_launches
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.quantized import named_format
@@ -115,6 +117,7 @@ def command(
         expert_skew=expert_skew,
         headroom=headroom,
         fixed=fixed,
+        software=training_launches.software(emit) if emit else (),
     )
     if as_written and what_if:
         raise ValueError("--what-if needs a search, and --as-written does not search; write only one of them")
@@ -155,13 +158,17 @@ _CANDIDATES = 20
 
 
 def _efficiency(
-    efficiency: TrainingEfficiency | DeviceBenchmark | None, chip: Chip, fixed: dict[str, Any]
+    efficiency: TrainingEfficiency | DeviceBenchmark | None,
+    chip: Chip,
+    fixed: dict[str, Any],
+    software: Software,
+    kernel: str | None,
 ) -> TrainingEfficiency:
-    """The given efficiency, that of a benchmark record, or by default the calibrated one."""
+    """The given efficiency, that of a benchmark record, or by default the calibrated one of software."""
     precision = fixed.get("compute", BF16).name
     if isinstance(efficiency, DeviceBenchmark):
         return efficiency.training(chip, precision)
-    return efficiency or calibrated.training(chip, precision)
+    return efficiency or calibrated.training(chip, precision, kernel, software)
 
 
 def band_factor(
@@ -171,7 +178,9 @@ def band_factor(
     if isinstance(efficiency, TrainingEfficiency):
         return None
     doubts = bands.chip_doubts("training", asked.machine.chip, compute)
-    return bands.training_band(experts=asked.model.experts is not None).widened(doubts)
+    experts = asked.model.experts is not None
+    known = bands.seen(asked.software, experts)
+    return bands.training_band(experts=experts, seen=known).widened(doubts)
 
 
 def summary_lines(
@@ -201,7 +210,7 @@ class StepAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """A question without the plan: model, machine, batch, sequence length, efficiency."""
+    """A question without the plan: model, machine, batch, sequence length, efficiency, software."""
 
     model: Transformer
     machine: Machine
@@ -210,6 +219,7 @@ class PlanRequest:
     efficiency: TrainingEfficiency
     headroom: float | None = None
     pessimistic: bool = True
+    software: Software = ()
 
     @classmethod
     def read(
@@ -223,17 +233,22 @@ class PlanRequest:
         expert_skew: float | None = None,
         headroom: float | None = None,
         fixed: dict[str, Any],
+        software: Software = (),
+        kernel: str | None = None,
     ) -> "PlanRequest":
-        """The question from the typed arguments; `fixed` are the given fields of the plan."""
+        """The question from the typed arguments; `fixed` are the given fields of the plan.
+
+        The calibrated efficiency is that of the software and its attention kernel, or of the one named here.
+        """
         try:
             sequences = reading.sequences(batch, T)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--batch") from error
-        shares = _efficiency(efficiency, machine.chip, fixed)
+        shares = _efficiency(efficiency, machine.chip, fixed, software, kernel)
         if expert_skew is not None:
             shares = replace(shares, expert_skew=expert_skew)
         pessimistic = not isinstance(efficiency, TrainingEfficiency)  # a given share has no known error
-        return cls(model, machine, sequences, T, shares, headroom, pessimistic)
+        return cls(model, machine, sequences, T, shares, headroom, pessimistic, software)
 
     @property
     def values(self) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import click
 from scalingbook_cli import inspection_report, parameter_types
 from scalingbook_cli.answer import Answer, DerivationLine, TextTable, answer_command, figure
 from scalingbook_lib.inspection.findings import profiles
-from scalingbook_lib.inspection.profile_report import ProfileReport, profile
+from scalingbook_lib.inspection.profile_files import profile
+from scalingbook_lib.inspection.profile_report import ProfileReport
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.units import percent, si
 

@@ -203,7 +203,8 @@ def named_machine(text: str, given: Mapping[str, Chip] | None = None) -> NamedMa
 
 def shape(text: str) -> tuple[int, int, int]:
     """B, D and F of a matmul: '64x8192x8192', '16Ki,8192,28672'."""
-    sides = tuple(whole(side) for side in re.split(r"[x×·*,]", text))
+    parts = re.split(r"[x×·*,]", text)
+    sides = tuple(whole(part) for part in parts) if any(part.strip() for part in parts) else ()
     if len(sides) != 3:
         raise ValueError(
             f"{text!r} has {len(sides)} sizes; write B, D and F of X[B, D] · W[D, F], as in 64x8192x8192"

@@ -264,6 +264,10 @@ class ServeRequest:
         named = serving_types(self.model)
         if "weights" in written:  # of all weights, whatever the file stores
             named = {field: kind for field, kind in named.items() if field == "kv"}
+        rates = self.machine.chip.rates()
+        for field in ("compute", "experts_compute"):
+            if field in named and ("compute" in written or named[field].name not in rates):
+                del named[field]  # kernels convert the weights
         return named | written
 
     def efficiency_for(self, compute: DType) -> ServingEfficiency:
@@ -431,9 +435,11 @@ class ServeRequest:
         self, launcher: str, layout: Layout, slots: int, policy: str, name: str
     ) -> launch_commands.Emission:
         """The launch command of a layout that serves so many sequences; a LaunchError says what it lacks."""
+        # types that the options name, not those of the published file
+        model = replace(self.model, quantization=None) if self.weights_written else self.model
         one = launch_commands.serving_launch(
             launcher,
-            self.model,
+            model,
             self.machine,
             layout,
             sequences=slots,
@@ -479,8 +485,9 @@ class ServeRequest:
         """The tokens that the KV cache of a replica holds, and the sequences of the longest context."""
         layout, longest = one.step.layout, self.max_model_len or self.P + self.G
         most = inference.largest_batch(self.model, layout, self.machine, S=longest, reserve=self.free_share)
+        held = inference.concurrency(self.model, layout, self.machine, S=longest, reserve=self.free_share)
         return serve_tables.Capacity(
-            kv_tokens=most * longest,
+            kv_tokens=int(held * longest),
             longest_tokens=longest,
             sequences=most,
             used=int(one.slots) * (self.P + self.G / 2),
@@ -489,7 +496,12 @@ class ServeRequest:
     def _summary_lines(self, one: Serving, held: inference.ServingMemory, usd: float | None) -> Iterator[str]:
         """The layout; latencies with their band, throughput and cost; the memory of a chip."""
         layout = one.step.layout
-        dtypes = f"weights {layout.weights}, KV {layout.kv}"
+        experts = (
+            f", experts {layout.experts}"
+            if layout.experts and layout.experts.name != layout.weights.name
+            else ""
+        )
+        dtypes = f"weights {layout.weights}{experts}, KV {layout.kv}"
         dtypes += f", compute {layout.compute}" * (layout.compute is not BF16)
         replicas = self.machine.chips // one.chips
         many = f"{replicas:,} replica{'s' * (replicas > 1)}"

@@ -84,9 +84,15 @@ class Capacity:
         share = self.used / max(self.kv_tokens, 1)
         return (
             ("KV cache capacity", f"{count_in_words(self.kv_tokens)} tokens"),
-            (f"sequences of {self.longest_tokens:,} tokens", f"{self.sequences:,}"),
+            (f"sequences of {self.longest_tokens:,} tokens", self._concurrency),
             ("KV cache in use", f"{count_in_words(rounded(self.used))} tokens ({percent(share)})"),
         )
+
+    @property
+    def _concurrency(self) -> str:
+        """The sequences of the longest context, with the part of another one that servers print (1.56)."""
+        held = self.kv_tokens / self.longest_tokens
+        return f"{held:.2f}" if held < 10 else f"{self.sequences:,}"
 
     @property
     def values(self) -> dict[str, object]:

@@ -2,11 +2,12 @@
 
 `python -m tools.notebooks execute [stems] [--force]` runs chapters/<stem>.md and solutions/<stem>.md, blanks
 the exercises, and writes the three .ipynb files; unchanged ones are skipped. `check` lists the committed
-notebooks that differ from their source. `renew` rewrites text and first cells of all notebooks without
-running them, for a release.
+notebooks that differ from their source. `renew` rewrites text, first cells and the layout of code in all
+notebooks without running them; it refuses code that does something else than the code that ran.
 """
 
 import argparse
+import ast
 import hashlib
 import os
 import sys
@@ -143,11 +144,11 @@ def _write(made: NotebookNode, notebook: Notebook) -> None:
 
 
 def renew(notebook: Notebook) -> str | None:
-    """Rewrite everything but computed outputs; returns a problem if the code has changed."""
+    """Rewrite everything but computed outputs; returns a problem if the code does something else."""
     made = notebook.made()
     ran = [c for c in notebook.committed().cells if c.cell_type == "code" and not first_cell.is_it(c)]
     cells = [cell for cell in made.cells if cell.cell_type == "code"]
-    if [cell.source for cell in cells[1:]] != [cell.source for cell in ran]:
+    if [_code(cell) for cell in cells[1:]] != [_code(cell) for cell in ran]:
         return f"{notebook}: its code has changed; run make execute"
     cells[0].execution_count = 1
     for number, (cell, old) in enumerate(zip(cells[1:], ran, strict=True), 2):
@@ -157,6 +158,21 @@ def renew(notebook: Notebook) -> str | None:
             if output.output_type == "execute_result":
                 output.execution_count = number
     return _write(made, notebook)
+
+
+def _code(cell: NotebookNode) -> str:
+    """Return what a cell computes: its syntax tree, without layout, comments and docstrings of functions."""
+    if "raises-exception" in cell.metadata.get("tags", ()):
+        return cell.source  # a traceback shows the source
+    try:
+        tree = ast.parse(cell.source)
+    except SyntaxError:  # a cell with a magic
+        return cell.source
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+    silent = cell.source.rstrip().endswith(";")  # does not print its last value
+    return f"{ast.dump(tree)}{silent}"
 
 
 def _fixed(notebook: NotebookNode, runtime: dict[str, object]) -> NotebookNode:

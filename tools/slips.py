@@ -147,8 +147,13 @@ class _Changes:
                 yield from self._of_attribute(node)
             case ast.Name(id=name) if name in _DTYPES or name == "FP8":
                 yield from (("wrong-dtype-size", ast.Name(other)) for other in _DTYPES if other != name)
-            case ast.Constant(value) if type(value) is int and 3 <= value <= 1000:
+            case ast.Constant(value) if type(value) is int and self._is_counted(value, node, parent):
                 yield from (("off-by-one", ast.Constant(n)) for n in (value - 1, value + 1))
+
+    def _is_counted(self, value: int, node: ast.expr, parent: ast.AST) -> bool:
+        """Return whether a constant may be a count with two ends: no exponent, and not the 6 of 6 P N_tok."""
+        exponent = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow) and parent.right is node
+        return 3 <= value <= 1000 and not exponent and not (value == 6 and "flops" in self.facts)
 
     def _of_chain(self, chain: _Chain) -> Iterator[Change]:
         text = ast.unparse(chain.built(chain.top, chain.bottom))

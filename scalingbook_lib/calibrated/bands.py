@@ -14,6 +14,7 @@ from scalingbook_lib.calibrated import factors, records
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import DType, Result
 
+SEEN = "software", "release"
 COVERAGE = 0.8  # the share of the runs of an unseen source that a band is to cover
 MIN_ROWS = 20  # left-out runs below which a band is not calibrated
 DOUBTS = {
@@ -75,6 +76,13 @@ def band(name: str) -> Band:
 def class_rows(name: str) -> int:
     """The left-out runs of a class of `evidence.score`, such as 'serving prefill, dense'."""
     return records.record("prediction_bands")["classes"].get(name, 0)
+
+
+def seen(software: tuple[str, ...], experts: bool) -> str:
+    """What the fit has seen of software and its release: the "release", only the "software", or ""."""
+    values, what = factors.record("training").values, "experts" if experts else "slowness"
+    known = {level: f"{one}: {what}" in values for level, one in zip(SEEN, software, strict=False)}
+    return next((level for level in reversed(SEEN) if known.get(level)), "")
 
 
 def training_band(*, experts: bool, seen: str = "") -> Band:

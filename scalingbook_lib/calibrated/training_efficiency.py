@@ -36,7 +36,27 @@ tokens take 6.72 ms instead of 3.46 ms with a causal mask, and 12.43 ms instead 
 (Dao-AILab/flash-attention, pull request 1791).
 """
 
+ATTENTION_KERNELS = {
+    "Megatron before fused attention": "unfused",
+    "llm-foundry": "early",
+    "torchtitan": "flash2",
+    "PyTorch": "flash2",
+    "DeepSpeed": "flash2",
+}
+"""The attention kernels of software; all other software uses the best kernel of the chip ("attention").
+
+"unfused" writes scores to memory. "early" are the first fused kernels, in Triton, of 2022 and 2023.
+"flash2" is FlashAttention-2, which PyTorch's SDPA prefers on Hopper before release 2.11
+(huggingface/transformers, pull request 48163), and which models of Transformers use under DeepSpeed and
+Accelerate.
+"""
+
 type Software = tuple[str, ...]  # its name and its release
+
+
+def attention_kernel(software: Software) -> str:
+    """The attention kernel of software: "attention", "flash2", "early" or "unfused"."""
+    return ATTENTION_KERNELS.get(software[0], "attention") if software else "attention"
 
 
 def ramp(chip: Chip) -> float:
@@ -47,9 +67,13 @@ def ramp(chip: Chip) -> float:
 
 
 def efficiency(
-    values: Values, chip: Chip, precision: str, kernel: str = "attention", software: Software = ()
+    values: Values, chip: Chip, precision: str, kernel: str | None = None, software: Software = ()
 ) -> TrainingEfficiency:
-    """The efficiency of a chip with these values under `software`, by default the average software."""
+    """The efficiency of a chip with these values under `software`, by default the average software.
+
+    The attention kernel is that of the software, unless `kernel` names another.
+    """
+    kernel = kernel or attention_kernel(software)
 
     def own(what: str) -> float:
         return factors.software_factor(values, software, what)
@@ -83,7 +107,7 @@ def efficiency(
 
 
 def _attention(values: Values, kernel: str, chip: Chip) -> float:
-    """The share of peak that an attention kernel reaches: "attention", "flash2", "early" or "unfused"."""
+    """The share of peak that an attention kernel reaches."""
     if kernel == "flash2":
         return values["attention"] * (FLASH2_ON_HOPPER if chip.name.startswith(HOPPER) else 1.0)
     return values[
@@ -98,11 +122,12 @@ def expert_overhead_key(chip: Chip) -> str:
 
 @cache
 def training(
-    chip: Chip, precision: str = "bf16", kernel: str = "attention", software: Software = ()
+    chip: Chip, precision: str = "bf16", kernel: str | None = None, software: Software = ()
 ) -> TrainingEfficiency:
     """The recorded efficiency of a chip whose matmuls are of that dtype.
 
-    For named software, or, without a name, for the average of all software.
+    It is that of the named software and of its attention kernel, or, without a name, that of the average
+    software.
     """
     found = factors.record("training")
     name = found.name(chip, precision, software[0] if software else "")

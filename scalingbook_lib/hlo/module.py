@@ -12,6 +12,7 @@ from typing import Any
 
 from scalingbook_lib import git_lfs
 from scalingbook_lib.collectives import Collective
+from scalingbook_lib.hlo import out_of_memory
 
 # `bf16`, `s4`, `f8e4m3fn`: the first digits are the bits. `pred`, a boolean, takes one byte; a token, none.
 _BITS = re.compile(r"^(?:pred|token|[a-z]+(\d+))")
@@ -135,7 +136,7 @@ def parse(program: Any) -> HloModule:
 
     XLA's short form (`ENTRY main {`, instructions over several lines) is read as well. Raises an HloError if
     the text has no entry computation, or a parenthesis that is never closed; the error names the text's kind
-    if it is recognized: a Git LFS pointer, or StableHLO.
+    if it is recognized: a Git LFS pointer, StableHLO, or an out-of-memory error, which is then explained.
     """
     text = program
     if not isinstance(program, str):
@@ -167,9 +168,12 @@ def parse(program: Any) -> HloModule:
 
 
 def _other_text(text: str) -> str:
-    """The reason why another kind of text is refused: a Git LFS pointer, or StableHLO; "" for HLO."""
+    """Why another kind of text is refused: a Git LFS pointer, an error, or StableHLO; "" for HLO."""
     if git_lfs.is_pointer(text):
         return git_lfs.refusal("the text")
+    if "RESOURCE_EXHAUSTED" in text and not re.search(r"^ENTRY ", text, re.M):
+        found = out_of_memory.read(text)
+        return f"the text is an out-of-memory error, not a program: {found}" if found else ""
     if re.match(r"\s*(#\w+ = .*\n\s*)*module\b.*\{", text):
         return (
             "the text is StableHLO, the program before XLA compiles it, which has no schedule and may have "

@@ -21,9 +21,9 @@ from scalingbook_lib.inference.diffusion import Diffusion, diffusion
 from scalingbook_lib.inference.efficiency import PEAK, ByType, ServingEfficiency, by_type
 from scalingbook_lib.inference.kv_transfer import KVTransfer, Pools, pools, transfer
 from scalingbook_lib.inference.layout import Layout, LayoutError
-from scalingbook_lib.inference.memory import ServingMemory, largest_batch, memory
+from scalingbook_lib.inference.memory import ServingMemory, concurrency, largest_batch, memory
 from scalingbook_lib.inference.prefix import Prefix, prefix
-from scalingbook_lib.inference.queueing import little, static_waste
+from scalingbook_lib.inference.queueing import little, slots_taken, static_waste, ttft_quantile
 from scalingbook_lib.inference.serve import PLAIN, POLICIES, Drafting, Serving, serve
 from scalingbook_lib.inference.speculative import Speculation, best_draft, speculative
 from scalingbook_lib.inference.step import InferenceStep, decode, mixed, prefill
@@ -55,6 +55,7 @@ __all__ = [
     "best_draft",
     "by_type",
     "case",
+    "concurrency",
     "crossover_batch",
     "decode",
     "diffusion",
@@ -67,7 +68,9 @@ __all__ = [
     "prefill",
     "prefix",
     "serve",
+    "slots_taken",
     "speculative",
     "static_waste",
     "transfer",
+    "ttft_quantile",
 ]

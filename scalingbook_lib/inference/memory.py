@@ -83,6 +83,21 @@ def largest_batch(
     return room_for(shape(model, layout), machine, S=S, reserve=reserve, step_tokens=step_tokens)
 
 
+def concurrency(
+    model: Transformer, layout: Layout, machine: Machine, *, S: int, reserve: float = 0.0
+) -> float:
+    """Return how many sequences of S tokens the KV cache of one replica holds, and the part of another one.
+
+    Servers print this number for the longest context. Times S, it is the number of tokens in the cache.
+    """
+    s = shape(model, layout)
+    B = room_for(s, machine, S=S, reserve=reserve)
+    working, logits = _working_by_batch(s)(max(B, 1), max(B, 1))
+    room = machine.chip.hbm_bytes * (1 - reserve) - _weights(s) - working - logits
+    each = _cache_by_batch(s, S)(FAR) / FAR
+    return max(room / each, 0.0) if each else float(B)
+
+
 def room_for(
     s: ServingShape, machine: Machine, *, S: int, reserve: float = 0.0, step_tokens: int | None = None
 ) -> int:

@@ -25,7 +25,8 @@ from scalingbook_lib.inspection.comparison import ReportComparison, compare
 from scalingbook_lib.inspection.findings import Finding, Section
 from scalingbook_lib.inspection.hardware import Hardware
 from scalingbook_lib.inspection.limits import Limits
-from scalingbook_lib.inspection.profile_report import ProfileReport, profile
+from scalingbook_lib.inspection.profile_files import profile
+from scalingbook_lib.inspection.profile_report import ProfileReport
 from scalingbook_lib.inspection.program import InspectedProgram
 from scalingbook_lib.inspection.report import ProgramReport
 from scalingbook_lib.inspection.source import MemoryUse, ProgramSource

@@ -1,13 +1,22 @@
 """Compares two reports of a program: times, memory, FLOPs, collectives and findings that changed."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from scalingbook_lib.inspection.findings.finding import Finding
 from scalingbook_lib.inspection.report import ProgramReport
 from scalingbook_lib.units import Result, binary, percent, si
 
 SAME = 0.005  # relative: smaller changes of a total are not listed
+
+_COLLECTIVE = re.compile(
+    r"\b((?:ragged-)?all-to-all|all-gather|all-reduce|reduce-scatter|collective-permute)s? (?:of .*? )?"
+    r"(over the ax[ei]s \w+(?:(?:, \w+)* and \w+)?)",
+    re.IGNORECASE,
+)
+"""The collective that a finding names, with its axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +106,19 @@ class ReportComparison(Result):
 
 def compare(old: ProgramReport, new: ProgramReport) -> ReportComparison:
     """Compare an old report with a new one, of the same program or of two that do the same."""
-    before, after = ({f.rule: f.message for f in report.findings} for report in (old, new))
+    before, after = ({_subject(f): f for f in report.findings} for report in (old, new))
     return ReportComparison(
         values=tuple(_values(old, new)),
         collectives=tuple(_collectives(old, new)),
-        fixed=tuple(f"{rule}: {before[rule]}" for rule in before if rule not in after),
-        added=tuple(f"{rule}: {after[rule]}" for rule in after if rule not in before),
+        fixed=tuple(f"{f.rule}: {f.message}" for subject, f in before.items() if subject not in after),
+        added=tuple(f"{f.rule}: {f.message}" for subject, f in after.items() if subject not in before),
     )
+
+
+def _subject(finding: Finding) -> tuple[str, str]:
+    """What a finding is about, whatever its numbers: its rule, and for a collective its kind and axes."""
+    about = _COLLECTIVE.search(finding.message)
+    return finding.rule, f"{about[1].lower()} {about[2]}" if about else ""
 
 
 def _values(old: ProgramReport, new: ProgramReport) -> Iterator[ChangedValue]:

@@ -4,99 +4,26 @@ A step begins with an operation of the main program, the one that takes most tim
 begins. Its time is compute, exposed communication, gaps between operations, and the wait for the next step.
 """
 
-import itertools
-import json
-import re
 import statistics
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from scalingbook_lib.inspection.findings import profiles
 from scalingbook_lib.inspection.report import finding_values
+from scalingbook_lib.inspection.step_times import (
+    SHORT_GAP_S,
+    CollectiveTime,
+    LaunchGaps,
+    StepTime,
+    WorkerTime,
+    split,
+)
 from scalingbook_lib.machines import Chip
-from scalingbook_lib.profiles import Trace, attained, files, operations, xplane
-from scalingbook_lib.profiles.intervals import Event, Interval, covered_s
+from scalingbook_lib.profiles import Trace, attained
+from scalingbook_lib.profiles.intervals import Event, Interval, clipped, covered_s, merged, overlap, pauses
 from scalingbook_lib.profiles.trace import COLLECTIVE, COMPILE, LOOP, OperationRow
 from scalingbook_lib.units import Result, percent, si
-
-SHORT_GAP_S = 20e-6  # a shorter pause between operations is a launch gap; a longer one is a wait for the host
-MOST_NAMES = 3  # host events that are named for a wait
-LEAST_HOST_S = 1e-4  # shorter host events explain no wait
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepTime(Result):
-    """One step, averaged over devices, in seconds.
-
-    `launch_s` are short pauses between operations, `wait_s` longer ones and those until the next step.
-    `compile_s` is the part of the step during which the host compiles. `host` names what the host did while
-    the devices waited.
-    """
-
-    number: int
-    start_s: float
-    duration_s: float
-    compute_s: float
-    exposed_s: float
-    launch_s: float
-    wait_s: float
-    compile_s: float = 0.0
-    host: str = ""
-
-    @property
-    def largest_wait(self) -> str:
-        """What the step waits for most: collectives, compilation, the host, launches, or nothing."""
-        waits = {
-            "collectives": self.exposed_s,
-            "compilation": min(self.compile_s, self.wait_s),
-            f"the host ({self.host})" if self.host else "the host": max(self.wait_s - self.compile_s, 0.0),
-            "launches": self.launch_s,
-        }
-        most = max(waits, key=lambda name: waits[name])
-        return most if waits[most] > 0.02 * self.duration_s else "nothing"
-
-    def __str__(self) -> str:
-        return f"step {self.number}: {si(self.duration_s, 's')}, waits for {self.largest_wait}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectiveTime(Result):
-    """A collective in a step, averaged over devices: its runs, its time, and the exposed part."""
-
-    name: str
-    times: float
-    seconds: float
-    exposed_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerTime(Result):
-    """A device or a host in a step: its compute, its exposed communication, and its idle time."""
-
-    name: str
-    step_s: float
-    compute_s: float
-    exposed_s: float
-
-    @property
-    def idle_s(self) -> float:
-        """The rest of the step."""
-        return max(self.step_s - self.compute_s - self.exposed_s, 0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchGaps(Result):
-    """The pauses between operations within a step on one device."""
-
-    operations: float
-    gaps: float
-    median_s: float
-    total_s: float
-    in_graphs: float | None  # share of the kernels that CUDA graphs launched, on a GPU
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,10 +68,10 @@ class ProfileReport(Result):
         return tuple(self._step(n, span) for n, span in enumerate(self.spans))
 
     def _step(self, number: int, span: Interval) -> StepTime:
-        devices = [_split(self.trace, events, span) for events in self._by_device.values()]
+        devices = [split(self.trace, events, span) for events in self._by_device.values()]
         n = len(devices) or 1
         compute, exposed, launch, wait = (sum(part) / n for part in zip(*devices, strict=True))
-        compiled = covered_s(_clipped([(m.start_s, m.end_s) for m in self.trace.compilations], span))
+        compiled = covered_s(clipped([(m.start_s, m.end_s) for m in self.trace.compilations], span))
         return StepTime(
             number=number,
             start_s=span[0],
@@ -192,11 +119,11 @@ class ProfileReport(Result):
         seconds: dict[str, list[float]] = {}
         for events in self._by_device.values():
             compute = [(e.start_s, e.end_s) for e in events if self.trace.ops[e.op].kind != COLLECTIVE]
-            merged = _merged(compute)
+            computing = merged(compute)
             for e in events:
                 op = self.trace.ops[e.op]
                 if op.kind == COLLECTIVE:
-                    hidden = _overlap(merged, (e.start_s, e.end_s))
+                    hidden = overlap(computing, (e.start_s, e.end_s))
                     row = seconds.setdefault(op.moves or op.name, [0.0, 0.0, 0.0])
                     row[0] += 1 / n
                     row[1] += e.duration_s / n
@@ -227,7 +154,7 @@ class ProfileReport(Result):
         return tuple(sorted(rows, key=lambda row: -row.compute_s))
 
     def _worker(self, device: int, events: list[Event]) -> WorkerTime:
-        parts = [_split(self.trace, events, span) for span in self.spans]
+        parts = [split(self.trace, events, span) for span in self.spans]
         n = len(parts) or 1
         compute, exposed, _, _ = (
             (sum(part) / n for part in zip(*parts, strict=True)) if parts else (0, 0, 0, 0)
@@ -243,8 +170,8 @@ class ProfileReport(Result):
         gaps: list[float] = []
         for events in self._by_device.values():
             for span in self.spans:
-                inside = _clipped([(e.start_s, e.end_s) for e in events], span)
-                gaps += [gap for gap in _pauses(inside) if gap <= SHORT_GAP_S]
+                inside = clipped([(e.start_s, e.end_s) for e in events], span)
+                gaps += [gap for gap in pauses(inside) if gap <= SHORT_GAP_S]
         count = sum(len(events) for events in self._by_device.values())
         return LaunchGaps(
             operations=count / n,
@@ -317,31 +244,13 @@ class ProfileReport(Result):
             "hosts": list(self.hosts),
             "main_program": self.main,
             "step_s": self.step_s,
-            "mean_step": _step_values(mean) | {"waits_for": mean.largest_wait},
-            "steps": [_step_values(step) | {"waits_for": step.largest_wait} for step in self.steps],
+            "mean_step": mean.values,
+            "steps": [step.values for step in self.steps],
             "compilations": len(t.compilations),
             "operations": [self._operation_values(row) for row in self.operations],
-            "collectives": [
-                {"name": c.name, "times": c.times, "total_s": c.seconds, "exposed_s": c.exposed_s}
-                for c in self.collectives
-            ],
-            "launches": {
-                "operations": self.gaps.operations,
-                "gaps": self.gaps.gaps,
-                "median_gap_s": self.gaps.median_s,
-                "total_s": self.gaps.total_s,
-                "graph_share": self.gaps.in_graphs,
-            },
-            "workers": [
-                {
-                    "name": w.name,
-                    "step_s": w.step_s,
-                    "compute_s": w.compute_s,
-                    "exposed_s": w.exposed_s,
-                    "idle_s": w.idle_s,
-                }
-                for w in self.workers
-            ],
+            "collectives": [one.values for one in self.collectives],
+            "launches": self.gaps.values,
+            "workers": [one.values for one in self.workers],
             "levers": [
                 {name: value for name, value in finding_values(f).items() if name not in ("places", "lines")}
                 for f in profiles.levers(self)
@@ -368,148 +277,3 @@ class ProfileReport(Result):
         parts = ["\n".join(self.summary)]
         parts += [f"{n}. {one}\n   {one.section}" for n, one in enumerate(found, 1)]
         return "\n\n".join([*parts, *map(str, self.steps[:8])])
-
-
-def profile(
-    path: str | Path,
-    *programs: Any,
-    chip: Chip | None = None,
-    annotations: Sequence[str] = (),
-) -> ProfileReport:
-    """The report on a profile: a file of the profiler, a folder above some, or a trace that `save` wrote.
-
-    `programs` are compiled programs that ran, or their texts: they add FLOPs, bytes and scopes to operations.
-    `annotations` are names of host events to show. Raises a FileNotFoundError or a ValueError that says what
-    is wrong with the file.
-    """
-    found = Path(path)
-    if found.is_file() and (stored := _stored(found)) is not None:
-        return ProfileReport(trace=stored, chip=chip)
-    newest = xplane.newest(found)
-    paths = _of_one_run(newest, found)
-    traces, planes_of = {}, {}
-    for one in paths:
-        planes = xplane.planes_of(one)
-        planes_of[one] = planes
-        names = tuple(dict.fromkeys(("step", *annotations)))
-        traces[_host_name(one)] = xplane.read(one, *programs, annotations=names, title=_title(one))
-    slowest = max(traces, key=lambda name: ProfileReport(trace=traces[name]).mean.compute_s)
-    chosen = next(one for one in paths if _host_name(one) == slowest)
-    trace = traces[slowest]
-    known = operations.of_programs(programs)
-    names = _busy_during_waits(planes_of[chosen])
-    if names:  # read again, because times count from the first event
-        told = tuple(dict.fromkeys(("step", *annotations, *names)))
-        about = {"title": trace.title, "platform": trace.platform, "kind": trace.kind}
-        trace = xplane.from_planes(planes_of[chosen], known, told, **about)
-    return ProfileReport(
-        trace=trace,
-        hosts=traces,
-        chip=chip,
-        in_graphs=xplane.share_in_graphs(planes_of[chosen]) if trace.platform == "gpu" else None,
-    )
-
-
-def _stored(path: Path) -> Trace | None:
-    """A trace that `profiles.save` wrote; None for a file of another kind."""
-    if path.suffix != ".json":
-        return None
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        return None
-    return files.load(path) if isinstance(told, dict) and "format" in told and "ops" in told else None
-
-
-def _of_one_run(newest: Path, given: Path) -> list[Path]:
-    """The profiles of all hosts of the newest run: those of the same kind in the same folder."""
-    if given.is_file():
-        return [given]
-    kind = "".join(newest.suffixes[-2:]) if newest.suffix == ".gz" else newest.suffix
-    ending = ".xplane.pb" if ".xplane.pb" in newest.name else kind
-    return sorted(p for p in newest.parent.iterdir() if p.is_file() and ending in p.name)
-
-
-def _host_name(path: Path) -> str:
-    return re.sub(r"\.?(xplane\.pb|trace\.json)?(\.gz)?$", "", path.name) or path.parent.name
-
-
-def _title(path: Path) -> str:
-    return re.sub(r"\.(xplane\.pb|trace\.json)(\.gz)?$", "", path.name)
-
-
-def _busy_during_waits(planes: Any) -> tuple[str, ...]:
-    """The host events that cover most of the time in which no operation runs, innermost first."""
-    busy = _merged([(start, end) for _, start, end in xplane.operation_spans(planes)])
-    waits = [
-        (end, start) for (_, end), (start, _) in itertools.pairwise(busy) if start - end > SHORT_GAP_S * 1e9
-    ]
-    total = sum(end - start for start, end in waits)
-    if not total:
-        return ()
-    seconds: dict[str, float] = {}
-    for name, start, duration in xplane.host_spans(planes):
-        if duration >= LEAST_HOST_S * 1e9:
-            overlap = _overlap(waits, (start, start + duration))
-            # an event that goes on while devices work, or during several waits, explains none
-            second = bisect_left(waits, (start, start)) + 1
-            several = second < len(waits) and waits[second][1] <= start + duration
-            if overlap > 0.5 * duration and not several:
-                seconds[name] = seconds.get(name, 0.0) + overlap
-    found = [name for name in sorted(seconds, key=lambda name: -seconds[name]) if seconds[name] > 0.2 * total]
-    return tuple(found[:MOST_NAMES])
-
-
-def _split(trace: Trace, events: Sequence[Event], span: Interval) -> tuple[float, float, float, float]:
-    """Compute, exposed communication, launch gaps and waits of one device in a step, in seconds."""
-    inside = [e for e in events if e.start_s < span[1] and e.end_s > span[0]]
-    compute = _clipped([(e.start_s, e.end_s) for e in inside if trace.ops[e.op].kind != COLLECTIVE], span)
-    everything = _clipped([(e.start_s, e.end_s) for e in inside], span)
-    busy, computing = covered_s(everything), covered_s(compute)
-    launch = sum(gap for gap in _pauses(everything) if gap <= SHORT_GAP_S)
-    return computing, busy - computing, launch, max(span[1] - span[0] - busy - launch, 0.0)
-
-
-def _clipped(intervals: Iterable[Interval], span: Interval) -> list[Interval]:
-    """The parts of intervals within a span."""
-    cut = ((max(start, span[0]), min(end, span[1])) for start, end in intervals)
-    return [(start, end) for start, end in cut if end > start]
-
-
-def _merged(intervals: Iterable[Interval]) -> list[Interval]:
-    """Overlapping intervals joined, in order."""
-    found: list[Interval] = []
-    for start, end in sorted(intervals):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
-        else:
-            found.append((start, end))
-    return found
-
-
-def _pauses(intervals: Iterable[Interval]) -> list[float]:
-    """The lengths of the pauses between intervals."""
-    merged = _merged(intervals)
-    return [start - end for (_, end), (start, _) in itertools.pairwise(merged)]
-
-
-def _overlap(merged: Sequence[Interval], span: Interval) -> float:
-    """The part of a span that ordered, disjoint intervals cover."""
-    first = max(bisect_left(merged, (span[0], span[0])) - 1, 0)
-    total = 0.0
-    for start, end in merged[first:]:
-        if start >= span[1]:
-            break
-        total += max(min(end, span[1]) - max(start, span[0]), 0.0)
-    return total
-
-
-def _step_values(step: StepTime) -> dict[str, float]:
-    return {
-        "duration_s": step.duration_s,
-        "compute_s": step.compute_s,
-        "exposed_s": step.exposed_s,
-        "launch_gaps_s": step.launch_s,
-        "wait_s": step.wait_s,
-        "compile_s": step.compile_s,
-    }

@@ -8,17 +8,20 @@ rank times the accumulation steps.
 from typing import Any
 
 from scalingbook_lib.launch.deepspeed import named_model
+from scalingbook_lib.launch.flags import meanings
 from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import (
     Given,
     TrainingLaunch,
+    assume_kernel,
     chips_of,
     divided,
     model_of,
     on_all_nodes,
     sequence_of,
 )
+from scalingbook_lib.machines import Chip
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import BF16, FP8, FP16, FP32, DType
 
@@ -53,8 +56,11 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
             r.unexpressed("trainer_fsdp", "the offload of weights and optimizer state is not counted")
     if r.on("offload"):
         r.unexpressed("offload", "the optimizer state is counted on the host, weights and gradients are not")
+    if adapters := r.on("peft"):
+        r.assume("The base weights are frozen, and the adapters are not counted.")
     plan = Plan(
         **degrees,
+        frozen=adapters,
         **({"context": r.meaning("context")} if degrees["cp"] > 1 else {}),
         zero=zero,
         prefetch=prefetch,
@@ -65,9 +71,28 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         offload_optimizer=r.on("offload") or r.word("offload_optimizer").lower() in ("cpu", "nvme"),
         **_types(r, deepspeed=deepspeed),
     )
+    kernel = _kernel(r, machine.chip)
     return TrainingLaunch(
-        launcher=NAME, model=model, machine=machine, batch=batch, T=T, plan=plan, account=r.account()
+        launcher=NAME,
+        model=model,
+        machine=machine,
+        batch=batch,
+        T=T,
+        plan=plan,
+        kernel=kernel,
+        account=r.account(),
     )
+
+
+def _kernel(r: Reading, chip: Chip) -> str | None:
+    """The attention kernel, if the trainer's arguments name it; None is that of PyTorch's SDPA."""
+    if not r.given("kernel"):
+        assume_kernel(r, chip)
+        return None
+    found = meanings(NAME, "kernel").get(r.word("kernel").lower())
+    if found is None:
+        r.unexpressed("kernel", "this attention is not calibrated; counted as PyTorch's SDPA")
+    return found
 
 
 def _degrees(r: Reading, chips: int, sharded: bool) -> dict[str, int]:

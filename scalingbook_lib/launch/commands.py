@@ -96,7 +96,7 @@ def from_file(name: str, text: str, opener: Opener = nothing, launcher: str | No
     if not colon or not file.endswith(".py"):
         file, function = name, ""
     if file.endswith(".py"):
-        recipe = recipes.read(text, file, function)
+        recipe = recipes.read(text, file, function, opener)
         return Command(launcher=recipe.launcher, settings=recipe.settings, notes=recipe.notes)
     kind = files.KINDS.get(PurePath(name).suffix.lower())
     if kind is None:

@@ -11,6 +11,7 @@ from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import (
     Given,
     TrainingLaunch,
+    assume_kernel,
     chips_of,
     model_of,
     on_all_nodes,
@@ -54,6 +55,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         offload_optimizer=_offload(r),
         **_types(r),
     )
+    assume_kernel(r, machine.chip)
     return TrainingLaunch(
         launcher=NAME, model=model, machine=machine, batch=batch, T=T, plan=plan, account=r.account()
     )

@@ -74,6 +74,9 @@ class Flag:
         return value if isinstance(value, dict) else str(setting.text if isinstance(value, bool) else value)
 
 
+_ABBREVIATE = ("vllm", "sglang")
+
+
 class Table:
     """The flags of one launcher, by any spelling."""
 
@@ -110,7 +113,16 @@ class Table:
             known.get(canonical(name))
             or known.get(f"{group}.*")
             or known.get(canonical(name.rpartition(".")[2]))
+            or self._abbreviated(name)
         )
+
+    def _abbreviated(self, name: str) -> Flag | None:
+        """The only flag that begins with the name, for launchers whose parsers (argparse) accept prefixes."""
+        if self.launcher not in _ABBREVIATE or not name.startswith("--") or "." in name:
+            return None
+        start = canonical(name)
+        found = {row.flag: row for each, row in self._by_name.items() if each.startswith(start)}
+        return next(iter(found.values())) if len(found) == 1 else None
 
     def of(self, key: str) -> Flag:
         """The first flag with that key."""

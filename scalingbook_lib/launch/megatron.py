@@ -45,7 +45,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     )
     if given.model and r.maybe("shape.V") == model.V:
         r.idle("shape.V")
-    else:
+    elif given.model:
         r.asked.pop("shape.V", None)
     T = sequence_of(r, given, "sequence")
     tp, pp, cp = r.whole("tp"), r.whole("pp"), r.whole("cp")
@@ -77,6 +77,9 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         fields["context"] = _context(r)
     else:
         r.idle("context")
+    if r.table.has("peft") and r.word("peft"):
+        fields["frozen"] = True
+        r.assume("The base weights are frozen, and the adapters are not counted.")
     plan = Plan(**fields, remat=given.remat or _remat(r, model, pp, fields))
     return TrainingLaunch(
         launcher=r.table.launcher,
@@ -101,7 +104,9 @@ def _of_recipe(r: Reading, given: Given) -> Given:
         open_ = [r.setting(one).name for one in _RECIPE_SETS if not r.given(one) and not told.get(one)]
         if open_ and key == "recipe_function":
             raise r.refuse(
-                key, f"does not write out {', '.join(open_)}", "set them in its lines, or give another recipe"
+                key,
+                f"does not write out {', '.join(open_)}",
+                "set them in its lines, or give the path of the recipe within a checkout",
             )
         if open_:
             raise r.refuse(
@@ -110,6 +115,8 @@ def _of_recipe(r: Reading, given: Given) -> Given:
                 "add them to the command, or give the recipe's file, as in llama31.py:FUNCTION",
             )
         r.idle("recipe_function")
+        if given.model is None and r.given("hf_model"):
+            given = replace(given, model=_pretrained(r, key))
         r.unexpressed(
             "recipe", "it is Python: what the command leaves open counts as the framework's default"
         )
@@ -125,6 +132,21 @@ def _of_recipe(r: Reading, given: Given) -> Given:
     return given
 
 
+def _pretrained(r: Reading, key: str) -> Transformer | None:
+    """The model of a recipe by its Hugging Face name, or else by the recipe's; None if its shape is given."""
+    found = _known(r.word("hf_model"))
+    if found or r.given("shape.L"):
+        return found
+    r.asked.pop("hf_model")
+    if recipe_model(r.word(key)) is None:
+        raise r.refuse(
+            "hf_model",
+            "is not in the catalog of models",
+            "add --model with a model that is, or with the path of its config.json",
+        )
+    return None
+
+
 _RECIPE_SETS = ("tp", "pp", "cp", "sequence", "microbatch", "global_batch")
 _TASK = re.compile(r"_(pretrain|sft|peft|lora|dora)(_.*)?$|_config$")
 
@@ -137,8 +159,13 @@ def recipe_model(name: str) -> Transformer | None:
     """
     stem = _TASK.sub("", name)
     stem = re.sub(r"^([a-z]+)(\d)(\d)(?=_)", r"\1-\2.\3", stem)  # llama31 is Llama 3.1
+    return _known(stem.replace("_", "-"))
+
+
+def _known(name: str) -> Transformer | None:
+    """The model of the catalog with this name; None if there is none."""
     try:
-        return find(stem.replace("_", "-"))
+        return find(name)
     except ModelError:
         return None
 
@@ -246,7 +273,8 @@ def _types(r: Reading) -> dict[str, Any]:
         compute = {"fp8": FP8, "fp4": FP4, "fp16": FP16}.get(r.meaning("precision"), compute)
     wide = _wide_gradients(r, half)
     accumulated = FP32 if wide else half
-    gradients = r.dtype("gradients", accumulated) if r.given("gradients") else accumulated
+    aware = r.on("precision_aware")  # otherwise main_grads_dtype has no effect
+    gradients = r.dtype("gradients", accumulated) if aware and r.given("gradients") else accumulated
     found: dict[str, Any] = {
         "weights": FP8 if r.on("fp8_param") else half,
         "compute": compute,
@@ -255,11 +283,11 @@ def _types(r: Reading) -> dict[str, Any]:
         "reduced": gradients if wide else half,
     }
     found["reduced"] = None if found["reduced"] == gradients else found["reduced"]
-    if r.on("precision_aware"):
+    if aware:
         first, second, master = (r.dtype(key, FP32) for key in ("first_moment", "second_moment", "master"))
         found |= {"moments": mean_type(first, second), "master": master}
     else:
-        r.idle("first_moment", "second_moment", "master")
+        r.idle("gradients", "first_moment", "second_moment", "master")
     return found
 
 

@@ -91,13 +91,17 @@ def _stored(r: Reading, name: str) -> dict[str, DType]:
         kind = next((means for start, means in known.items() if lowered.startswith(start.lower())), "")
     if not kind:
         return {}
-    part, colon, kind = kind.rpartition(":")
-    r.assume(f"The checkpoint {name} stores its {part or 'weights'} in {kind}.")
-    stored = dtype(kind)
-    compute = matrix_unit_dtype(stored) if kind in ("fp8", "nvfp4", "mxfp8", "int8") else BF16
-    if colon:
-        return {part: stored, "experts_compute": compute}
-    return {"weights": stored, "compute": compute, "outer": BF16}
+    found: dict[str, DType] = {}
+    for each in kind.split():  # such as "fp8 experts:mxfp4"
+        part, colon, kind = each.rpartition(":")
+        stored = dtype(kind)
+        compute = matrix_unit_dtype(stored) if kind in ("fp8", "nvfp4", "mxfp8", "int8") else BF16
+        if colon:
+            found |= {part: stored, "experts_compute": compute}
+        else:
+            found |= {"weights": stored, "compute": compute, "outer": BF16}
+        r.assume(f"The checkpoint {name} stores its {part or 'weights'} in {kind}.")
+    return found
 
 
 def computable(r: Reading, what: Served, chip: Chip) -> Served:

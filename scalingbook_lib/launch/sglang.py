@@ -19,6 +19,8 @@ from scalingbook_lib.machines import Chip
 from scalingbook_lib.units import BF16, GiB
 
 NAME = "sglang"
+_WIDE = ("deepep", "mooncake", "mori", "nixl", "flashinfer")
+"""Backends of the all-to-all that need expert parallelism over the whole TP group; they set --ep-size."""
 DEFAULT_FRACTION = 0.9
 """What the documentation names; the engine derives a smaller one from its buffers."""
 
@@ -41,6 +43,10 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     machine = machine_of(r, given, tp * pp * copies, f"TP {tp} x PP {pp}" + f" x DP {dp}" * (not inside))
     what = computable(r, what, machine.chip)
     moe = what.model.experts is not None
+    if moe and r.word("a2a").lower() in _WIDE:
+        if ep != tp:
+            r.assume(f"--moe-a2a-backend {r.word('a2a')} distributes the experts over all {tp} GPUs of TP.")
+        ep = tp
     if cp > 1:
         r.unexpressed("cp", "attention is counted as split by heads")
     try:

@@ -14,6 +14,7 @@ from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.launch.training import (
     Given,
     TrainingLaunch,
+    assume_kernel,
     chips_of,
     divided,
     domains,
@@ -82,6 +83,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         r.idle("context", "balancer")
     if tp == 1:
         r.idle("tp_overlap")
+    assume_kernel(r, machine.chip)
     if r.on("offload"):
         r.unexpressed("offload", "the optimizer state is counted on the host, weights and gradients are not")
     return TrainingLaunch(

@@ -4,12 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from scalingbook_lib.calibrated import training_efficiency
 from scalingbook_lib.calibrated.recommendation import NODE_LIMITED
+from scalingbook_lib.calibrated.training_efficiency import Software
 from scalingbook_lib.launch.reading import Account, Reading
 from scalingbook_lib.launch.settings import LaunchError
-from scalingbook_lib.machines import Chip, Machine, machine_names
+from scalingbook_lib.machines import Chip, Cluster, Machine, machine_names
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.training import Plan
+from scalingbook_lib.training import Plan, TrainingEfficiency
+
+_SOFTWARE = {
+    "maxtext": "MaxText",
+    "megatron": "Megatron",
+    "megatron_bridge": "Megatron",
+    "torchtitan": "torchtitan",
+    "accelerate": "PyTorch",
+    "deepspeed": "DeepSpeed",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +49,36 @@ class TrainingLaunch:
     T: int
     plan: Plan
     account: Account
+    kernel: str | None = None  # the attention kernel, if the command names it
+
+    @property
+    def efficiency(self) -> TrainingEfficiency:
+        """The calibrated efficiency of the launcher's software and its attention kernel on these chips."""
+        chip, precision = self.machine.chip, self.plan.compute.name
+        return training_efficiency.training(chip, precision, self.kernel, self.software)
+
+    @property
+    def software(self) -> Software:
+        """The software of the launcher, by its name in the calibrated efficiencies."""
+        return software(self.launcher)
 
     @property
     def accumulation(self) -> int:
         """Microbatches that a data rank works through in one step."""
         return self.plan.microbatches(self.batch)
+
+
+def software(launcher: str) -> Software:
+    """The software of a launcher, by its name in the calibrated efficiencies."""
+    return (_SOFTWARE[launcher],)
+
+
+def assume_kernel(reading: Reading, chip: Chip) -> None:
+    """Say which attention kernel PyTorch has on Hopper, where its releases differ."""
+    if chip.name.startswith(training_efficiency.HOPPER):
+        reading.assume(
+            "Attention is FlashAttention-2, which PyTorch's SDPA uses on Hopper before release 2.11."
+        )
 
 
 def model_of(reading: Reading, given: Given, found: Transformer | None, how: str) -> Transformer:
@@ -67,7 +103,7 @@ def chips_of(given: Given, counted: int | None, what: str, reading: Reading) -> 
                 f"the command does not say on how many {what} it runs; write the number in --machine, as in "
                 f"--machine {machine.name.lower().replace(' ', '-')}:64"
             )
-        return of_size(machine, counted)
+        return _of_size(machine, counted, reading)
     if counted is not None and counted != machine.chips:
         reading.assume(
             f"The command starts {counted:,} {what}; --machine has {machine.chips:,}, which are used instead."
@@ -78,6 +114,17 @@ def chips_of(given: Given, counted: int | None, what: str, reading: Reading) -> 
 def on_all_nodes(r: Reading, per_node: str) -> int | None:
     """The processes that the command starts on all nodes together; None without the number per node."""
     return r.whole(per_node) * r.whole("nodes") if r.given(per_node) else None
+
+
+def _of_size(chip: Chip, count: int, reading: Reading) -> Machine:
+    """The machine of so many of these chips; runs on racks of 72 GPUs often use 64 of each."""
+    domain = chip.domain_chips
+    if domain and count > domain and count % domain:
+        used = next((n for n in range(domain, domain // 2, -1) if count % n == 0), 0)
+        if used:
+            reading.assume(f"Of each NVLink domain of {domain} GPUs, the run uses {used}.")
+            return Cluster.of(chip, count, domain=used)
+    return of_size(chip, count)
 
 
 def of_size(chip: Chip, count: int) -> Machine:

@@ -1,10 +1,10 @@
 """The catalog of published models, and the reader of Hugging Face `config.json` files.
 
 An entry of `catalog.json` is a model in the fields of `Transformer`, as its published `config.json` has them,
-with the source it was read from. `further.json` holds the published files of models whose layers differ by
-more than a window, or that select cache entries; `find` knows them too. `from_hf` reads such a file, a text
-or a dict: every `model_type` has a reader that turns its fields into the book's letters, and refuses what it
-cannot count. Chapter: Transformers.
+with the source it was read from; its `stored` are the `quantization_config` of published files.
+`further.json` holds the published files of models whose layers differ by more than a window, or that select
+cache entries; `find` knows them too. `from_hf` reads such a file, a text or a dict: every `model_type` has a
+reader that turns its fields into the book's letters, and refuses what it cannot count. Chapter: Transformers.
 """
 
 import json
@@ -24,6 +24,7 @@ from scalingbook_lib.models.latent import LATENT
 from scalingbook_lib.models.mixed import MIXED
 from scalingbook_lib.models.older import OLDER
 from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, printable
+from scalingbook_lib.models.quantization import Scheme
 from scalingbook_lib.models.recent import RECENT
 from scalingbook_lib.models.sparse import SPARSE
 from scalingbook_lib.models.stateful import STATEFUL
@@ -136,15 +137,26 @@ def find_as_stored(name: str) -> Transformer:
     """As `find`; a checkpoint whose name says how its weights are stored has them in the usual formats.
 
     'Qwen/Qwen3-8B-FP8' is Qwen3 8B with its matrices in fp8. `named_format` tells the type of such a model.
+    A model whose own published file quantizes its weights (gpt-oss, DeepSeek-V3) has them as in that file,
+    unless the name says bf16.
     """
     try:
-        return find(name)
+        found = find(name)
+        return found if _SIXTEEN_BITS.search(name.lower()) else replace(found, quantization=_stored(found))
     except ModelError:
         stored, plain = published_names.stored_type(name), published_names.without_stored_type(name)
         found = _named(published_names.bare(plain)) if stored else None
         if found is None:
             raise
         return replace(found, quantization=quantized.by_name(stored))
+
+
+def _stored(model: Transformer) -> Scheme | None:
+    """How the published file of a model of the catalog stores its weights, where it quantizes them."""
+    said = _PUBLISHED["stored"].get(model.name)
+    return (
+        quantized.scheme(Fields(_FILES.get(model.name, {}) | {"quantization_config": said})) if said else None
+    )
 
 
 def _named(name: str) -> Transformer | None:
@@ -275,11 +287,13 @@ def _name(config: dict[str, Any], kind: str) -> str:
     return last if last.isprintable() and 0 < len(last) <= 60 else kind
 
 
+_SIXTEEN_BITS = re.compile(r"bf16|bfloat16")
 _FURTHER = json.loads(pkgutil.get_data(__package__ or "", "further.json") or b"")
 FURTHER = tuple(
     replace(from_hf(entry["config"], name=entry["name"]), source=entry.get("source", _FURTHER["source"]))
     for entry in _FURTHER["models"]
 )
+_FILES = {entry["name"]: entry["config"] for entry in _FURTHER["models"]}
 FURTHER_ALIASES = {
     "MiniMax-M2": "MiniMax-M2.5",
     "GLM-5.1": "GLM-5",

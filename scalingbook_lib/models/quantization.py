@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from scalingbook_lib.models.modules import matches, names_of
 from scalingbook_lib.models.parts import Weight
-from scalingbook_lib.units import DTYPES, DType, Result, binary, count
+from scalingbook_lib.units import BF16, DTYPES, DType, Result, binary, count
 
 if TYPE_CHECKING:
     from scalingbook_lib.models.transformer import Transformer
@@ -50,7 +50,8 @@ class Scheme:
     """The formats of a file: `named` ones by module, `default` for the other matrices but those to `skip`.
 
     `parts` are the only parts that the default covers, where it does not cover all. `kv` is the type of the
-    KV cache.
+    KV cache. `inputs` is the type to which the inputs of quantized matrices are cast, and in which they are
+    multiplied; "" where only the weights are quantized, and kernels convert them.
     """
 
     method: str
@@ -59,6 +60,7 @@ class Scheme:
     named: tuple[tuple[str, Format], ...] = ()
     parts: tuple[str, ...] = ()
     kv: str | None = None
+    inputs: str = ""
 
     def format_of(self, names: tuple[str, ...], part: str, layer: int | None) -> Format | None:
         """The format of a matrix with these possible module names; None where it keeps the base type."""
@@ -168,7 +170,8 @@ def placed(model: "Transformer") -> Iterator[tuple[Weight, tuple[int | None, ...
 def serving_types(model: "Transformer") -> dict[str, DType]:
     """The types in which a server holds this model's weights and cache, by the fields of a layout.
 
-    A type's bytes are the mean of its part, scales included. Empty where the file names none.
+    A type's bytes are the mean of its part, scales included. Where the inputs of quantized matrices are cast
+    too, it also has the type of their matmuls. Empty where the file names none.
     """
     found: dict[str, DType] = {}
     if model.quantization is None:
@@ -185,6 +188,11 @@ def serving_types(model: "Transformer") -> dict[str, DType]:
         if elements:
             mean = sum(map(kept.part, parts)) / elements
             found[field] = _nearest(mean, [name for name, _ in kept.formats])
+    if model.quantization.inputs:
+        for field, multiplied in (("weights", "compute"), ("experts", "experts_compute")):
+            if field in found:
+                cast = found[field].name not in ("bf16", "fp16", "fp32")
+                found[multiplied] = DTYPES[model.quantization.inputs] if cast else BF16
     return found
 
 

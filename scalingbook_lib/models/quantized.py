@@ -53,11 +53,13 @@ NAMED_FORMATS = {
     "int8": Format("int8", 8, (1, 0), 2),
 }
 """The usual format of each type of `published_names.stored_type`."""
+_NAMED_INPUTS = {"fp8": "fp8", "nvfp4": "fp4", "int8": "int8"}
+_ALGORITHM_INPUTS = {"FP8": "fp8", "MXFP8": "fp8", "NVFP4": "fp4", "NVFP4_AWQ": "fp4", "MXFP4": "fp4"}
 
 
 def by_name(kind: str) -> Scheme:
     """The usual scheme of checkpoints whose name says that their weights are stored in this type."""
-    return Scheme(BY_NAME, NAMED_FORMATS[kind], OUTSIDE)
+    return Scheme(BY_NAME, NAMED_FORMATS[kind], OUTSIDE, inputs=_NAMED_INPUTS.get(kind, ""))
 
 
 def named_format(scheme: Scheme | None) -> str:
@@ -90,7 +92,8 @@ def scheme(f: Fields) -> Scheme | None:
     if method not in METHODS:
         return Scheme(method or "unnamed", None, kv=kv)
     made = METHODS[method](q, f)
-    return Scheme(method, made.default, (*_skipped(q), *made.skip), made.named, made.parts, kv)
+    skipped = (*_skipped(q), *made.skip)
+    return Scheme(method, made.default, skipped, made.named, made.parts, kv, made.inputs)
 
 
 def not_counted(found: Scheme | None) -> tuple[str, ...]:
@@ -148,7 +151,7 @@ def _fp8(q: Fields, f: Fields) -> Scheme:
     form = Format("fp8", 8, tuple(block), 4, static) if block else Format("fp8", 8, None, 0, 4 + static)
     experts = q.value("expert_dtype") or f.value("expert_dtype")
     named = (("re:.*[.]experts[.].*", MXFP4),) if experts == "fp4" else ()
-    return Scheme("fp8", form, OUTSIDE, named)
+    return Scheme("fp8", form, OUTSIDE, named, inputs="fp8")
 
 
 def _mxfp4(q: Fields, f: Fields) -> Scheme:
@@ -157,7 +160,7 @@ def _mxfp4(q: Fields, f: Fields) -> Scheme:
 
 def _rows(q: Fields, f: Fields) -> Scheme:
     """One fp32 scale for each row of a matrix (FBGEMM)."""
-    return Scheme("fbgemm_fp8", Format("fp8", 8, (1, 0), 4), OUTSIDE)
+    return Scheme("fbgemm_fp8", Format("fp8", 8, (1, 0), 4), OUTSIDE, inputs="fp8")
 
 
 def _groups(q: Fields, f: Fields) -> Scheme:
@@ -177,7 +180,7 @@ def _bitsandbytes(q: Fields, f: Fields) -> Scheme:
 
 def _compressed(q: Fields, f: Fields) -> Scheme:
     """compressed-tensors: groups of modules, each with bits, a type and a strategy for scales."""
-    default, named = None, []
+    default, named, inputs = None, [], ""
     for name, group in q.inner("config_groups").config.items():
         weights = Fields(group if isinstance(group, dict) else {}).inner("weights")
         if not weights.config:
@@ -185,12 +188,16 @@ def _compressed(q: Fields, f: Fields) -> Scheme:
                 f"config_groups.{printable(name)}", "it has no weights", "write their bits and type"
             )
         form = _form(weights)
+        cast = Fields(group).inner("input_activations")
+        if cast.config:
+            inputs = f"{'fp' if cast.value('type') == 'float' else 'int'}{cast.number('num_bits', most=16)}"
         targets = Fields(group).listed("targets") or ["Linear"]
         if "Linear" in targets:
             default = form
         else:
             named += [(_pattern(one), form) for one in targets]
-    return Scheme("compressed-tensors", default, named=tuple(named))
+    known = inputs if inputs in ("fp8", "fp4", "int8") else ""
+    return Scheme("compressed-tensors", default, named=tuple(named), inputs=known)
 
 
 def _form(w: Fields) -> Format:
@@ -217,8 +224,9 @@ def _modelopt(q: Fields, f: Fields) -> Scheme:
         rest = _fp8(q, f).default if q.value("quant_method") == "fp8" else None
         form = ALGORITHMS.get(str(moe))
         experts = [("re:.*[.]experts[.].*", form)] if form else []
-        return Scheme("modelopt", rest, OUTSIDE, tuple(named + experts))
-    return Scheme("modelopt", _algorithm(q), named=tuple(named))
+        return Scheme("modelopt", rest, OUTSIDE, tuple(named + experts), inputs="fp8")
+    inputs = _ALGORITHM_INPUTS.get(str(q.value("quant_algo")), "")
+    return Scheme("modelopt", _algorithm(q), named=tuple(named), inputs=inputs)
 
 
 def _algorithm(q: Fields) -> Format:

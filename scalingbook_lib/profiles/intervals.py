@@ -1,5 +1,7 @@
 """Splits the time of a run into compute, communication and idle time, from overlapping intervals."""
 
+import itertools
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -84,6 +86,40 @@ def covered_s(intervals: Iterable[Interval]) -> float:
     for start, end in sorted(intervals):
         total += max(end - max(start, reached), 0.0)
         reached = max(reached, end)
+    return total
+
+
+def clipped(intervals: Iterable[Interval], span: Interval) -> list[Interval]:
+    """The parts of intervals within a span."""
+    cut = ((max(start, span[0]), min(end, span[1])) for start, end in intervals)
+    return [(start, end) for start, end in cut if end > start]
+
+
+def merged(intervals: Iterable[Interval]) -> list[Interval]:
+    """Overlapping intervals joined, in order."""
+    found: list[Interval] = []
+    for start, end in sorted(intervals):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def pauses(intervals: Iterable[Interval]) -> list[float]:
+    """The lengths of the pauses between intervals."""
+    joined = merged(intervals)
+    return [start - end for (_, end), (start, _) in itertools.pairwise(joined)]
+
+
+def overlap(joined: Sequence[Interval], span: Interval) -> float:
+    """The part of a span that ordered, disjoint intervals cover."""
+    first = max(bisect_left(joined, (span[0], span[0])) - 1, 0)
+    total = 0.0
+    for start, end in joined[first:]:
+        if start >= span[1]:
+            break
+        total += max(min(end, span[1]) - max(start, span[0]), 0.0)
     return total
 
 

@@ -43,6 +43,23 @@ def test_another_release_changes_only_the_first_cell(chapter, monkeypatch):
     ]
 
 
+def test_code_that_is_wrapped_differently_keeps_its_outputs(chapter):
+    source = chapter.source_path.read_text()
+    chapter.source_path.write_text(source.replace("2 + 2", "# two lines\n(2\n + 2)"))
+    before = [cell.outputs for cell in chapter.committed().cells if cell.cell_type == "code"]
+    assert notebooks.renew(chapter) is None
+    assert notebooks.differences(chapter) == []
+    assert [cell.outputs for cell in chapter.committed().cells if cell.cell_type == "code"] == before
+
+
+@pytest.mark.parametrize("other", ["2 + 3", "2 + 2;"])
+def test_code_that_does_something_else_has_to_run(chapter, other):
+    before = chapter.path.read_bytes()
+    chapter.source_path.write_text(chapter.source_path.read_text().replace("2 + 2", other))
+    assert "run make execute" in (notebooks.renew(chapter) or "")
+    assert chapter.path.read_bytes() == before
+
+
 def test_notebooks_are_not_paired_with_their_sources(chapter):
     assert "formats: ipynb,md:myst" in chapter.source_path.read_text()
     assert "jupytext" not in chapter.committed().metadata

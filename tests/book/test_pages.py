@@ -14,8 +14,10 @@ from tools.notebooks import Notebook
 
 EVERY = [pytest.param(notebook, id=str(notebook)) for notebook in notebooks.every()]
 CHAPTERS = [pytest.param(n, id=str(n)) for n in notebooks.every() if n.folder == "chapters"]
+ON_THE_SITE = [pytest.param(n, id=str(n)) for n in notebooks.every() if n.folder != "exercises"]
 FOLDERS = ("chapters", "solutions", "exercises")
 
+COLUMN = 84  # characters of code that fit beside the sidebar of a window of 1,280 pixels
 HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell"}
 UNCOMPARED = re.compile(r"#\s*(NBVAL_IGNORE_OUTPUT|PYTEST_VALIDATE_IGNORE_OUTPUT|NBVAL_SKIP)")
 UNCOMPARED_TAGS = {"nbval-ignore-output", "pytest-validate-ignore-output", "nbval-skip"}
@@ -54,6 +56,18 @@ def test_code_cells_are_short(notebook):
         page.deeper for page in pages.every() if page.name == notebook.stem
     ):  # few cells, each a program
         assert statistics.median(length(cell) for cell in code(notebook)) <= 5
+
+
+@pytest.mark.parametrize("notebook", ON_THE_SITE)
+def test_visible_code_fits_its_column(notebook):
+    long = [
+        line
+        for cell in code(notebook)[1:]  # without the first cell, which the site leaves out
+        if not tags(cell) & {"remove-cell", "remove-input"}
+        for line in cell.source.splitlines()
+        if len(line) > COLUMN
+    ]
+    assert not long, f"{notebook}: wrap these lines at {COLUMN} characters: {long}"
 
 
 @pytest.mark.parametrize("notebook", CHAPTERS)

@@ -39,6 +39,14 @@ def test_facts_are_read_from_the_question():
     assert "8192:token" in facts["intro.cache-size"]
 
 
+def test_only_counts_can_be_off_by_one():
+    found = slips.changed("mfu = 6 * P * 2**20 / (64 * peak)", slips._Changes(["flops"], {}))
+    assert {source for slip, source in found if slip == "off-by-one"} == {
+        "mfu = 6 * P * 2 ** 20 / (63 * peak)",
+        "mfu = 6 * P * 2 ** 20 / (65 * peak)",
+    }
+
+
 def test_terms_factors_and_directions_are_left_out():
     allowed = slips._Changes(["bf16", "link"], {})
     changed = {

@@ -1,5 +1,6 @@
 """Recipes that are Python functions are read by their syntax tree, and what is not read is named."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,125 @@ def ask_launch(tmp_path, monkeypatch, capsys):
         return capsys.readouterr().out
 
     return asked
+
+
+# The layout of Megatron-Bridge, whose recipes for benchmarks start from imported ones under another name
+CHECKOUT = {
+    "pyproject.toml": "",
+    "src/megatron/bridge/perf_recipes/llama/h100/llama31.py": """
+from megatron.bridge.perf_recipes.llama.common import _benchmark_common, _with_global_batch_size, base_config
+
+def llama31_8b_pretrain_16gpu_h100_bf16_config():
+    cfg = base_config()
+    cfg.train.micro_batch_size = 1
+    cfg.dataset.seq_length = cfg.model.seq_length
+    _benchmark_common(cfg, overlap=True)
+    return cfg
+
+
+def llama31_8b_pretrain_8gpu_h100_bf16_config():
+    cfg = _with_global_batch_size(llama31_8b_pretrain_16gpu_h100_bf16_config(), 64)
+    return cfg
+""",
+    "src/megatron/bridge/perf_recipes/llama/common.py": """
+from megatron.bridge.recipes.llama3 import llama3_base_config as base_config
+from .missing import _tuned
+
+def _with_global_batch_size(cfg, global_batch_size):
+    cfg.train.global_batch_size = global_batch_size
+    return cfg
+
+
+def _benchmark_common(cfg, overlap=False, fused=False):
+    other = _tuned(cfg)
+    other.width = 3
+    if overlap:
+        cfg.ddp.overlap_grad_reduce = True
+    if fused:
+        cfg.model.tensor_model_parallel_size = 8
+    if hasattr(cfg.model, "graphs"):
+        cfg.model.graphs = True
+""",
+    "src/megatron/bridge/recipes/llama3.py": """
+from ..constants import *
+
+def llama3_base_config():
+    cfg = ConfigContainer(model=None, train=TrainingConfig(global_batch_size=128, micro_batch_size=2))
+    cfg.model = AutoBridge.from_hf_pretrained("meta-llama/Llama-3.1-8B").to_megatron_provider()
+    cfg.model.tensor_model_parallel_size = 2
+    cfg.model.pipeline_model_parallel_size = 1
+    cfg.model.context_parallel_size = 1
+    cfg.model.seq_length = LENGTH
+    return cfg
+""",
+    "src/megatron/bridge/constants.py": "LENGTH: int = 4 * 1024\nopen('executed', 'w')\n",
+    "src/megatron/bridge/unrelated.py": "def f(:\n",
+}
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    for name, text in CHECKOUT.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_recipe_is_read_through_the_files_of_its_checkout(checkout, monkeypatch, capsys):
+    import scalingbook_cli as cli
+
+    monkeypatch.chdir(checkout)
+    monkeypatch.setenv("COLUMNS", "160")
+    file = "src/megatron/bridge/perf_recipes/llama/h100/llama31.py"
+    cli.main(["launch", f"{file}:llama31_8b_pretrain_8gpu_h100_bf16_config", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    used = {one["flag"]: (one["value"], one["where"]) for one in told["used"]}
+    assert told["model"] == "Llama 3 8B"  # the same shape
+    assert used["train.global_batch_size"] == ("64", "line 6 of megatron/bridge/perf_recipes/llama/common.py")
+    assert used["train.micro_batch_size"] == ("1", "line 6 of llama31.py")
+    assert used["model.tensor_model_parallel_size"] == ("2", "line 7 of megatron/bridge/recipes/llama3.py")
+    assert used["model.seq_length"][0] == "4096"
+    assert used["ddp.overlap_grad_reduce"][0] == "true"
+    assert (
+        "Files of the same checkout that are read, not executed: "
+        "megatron/bridge/perf_recipes/llama/common.py, megatron/bridge/recipes/llama3.py, "
+        "megatron/bridge/constants.py."
+    ) in told["assumed"]
+    unread = [one for one in told["assumed"] if "is not read" in one]
+    assert unread == [
+        "Line 17 of megatron/bridge/perf_recipes/llama/common.py is not read: "
+        'if hasattr(cfg.model, "graphs"):'
+    ]
+    assert not (checkout / "executed").exists()
+
+
+def test_a_recipe_whose_base_is_not_there_is_refused(checkout, monkeypatch, capsys):
+    import scalingbook_cli as cli
+
+    (checkout / "src/megatron/bridge/recipes/llama3.py").unlink()
+    monkeypatch.chdir(checkout)
+    file = "src/megatron/bridge/perf_recipes/llama/h100/llama31.py"
+    assert cli.main(["launch", f"{file}:llama31_8b_pretrain_16gpu_h100_bf16_config"]) == 2
+    told = capsys.readouterr().err
+    assert "does not write out model.tensor_model_parallel_size" in told
+    assert "give the path of the recipe within a checkout" in told
+
+
+def test_adapters_freeze_the_weights():
+    text = BRIDGE.replace("    cfg.model.should_pad_vocab = True\n", "    cfg.peft = 'lora'\n", 1)
+    one = launch.read(text, Given(), name=f"llama31.py:{FULL}")
+    assert one.plan.frozen
+    assert "The base weights are frozen, and the adapters are not counted." in one.account.assumed
+
+
+def test_racks_of_72_gpus_are_used_in_part():
+    text = BRIDGE.replace("1024gpu_h100", "1024gpu_gb300")
+    one = launch.read(text, Given(), name=f"llama31.py:{FULL.replace('h100', 'gb300')}")
+    assert (one.machine.chips, one.machine.domain) == (1024, 64)
+    assert "Of each NVLink domain of 72 GPUs, the run uses 64." in one.account.assumed
+
+
+def test_main_grads_need_the_precision_aware_optimizer():
+    lines = "    cfg.optimizer.main_grads_dtype = torch.float32\n    cfg.ddp.grad_reduce_in_fp32 = False\n"
+    text = BRIDGE.replace("    cfg.model.should_pad_vocab = True\n", lines, 1)
+    assert launch.read(text, Given(), name=f"llama31.py:{FULL}").plan.gradients.name == "bf16"

@@ -2,15 +2,20 @@
 
 Where a time is published, the prediction is printed beside it. `factor` is by how much they may differ: a
 recipe's own tuning, and for mixtures of experts the load of the experts, are not part of the prediction.
+`run_id` is the row of the same run in the table of training runs.
 """
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import calibrated, inference, launch, models, training
+from scalingbook_lib import inference, launch, models, training
 from scalingbook_lib.calibrated.memory_margin import memory_margin
+from scalingbook_lib.calibrated.training_efficiency import training as efficiency_of
+from scalingbook_lib.evidence import training as published
+from scalingbook_lib.evidence.measured.training_runs import find
 from scalingbook_lib.launch import Given, TrainingLaunch
 from scalingbook_lib.machines import chip_files, chips, machine_names
 from scalingbook_lib.units import si
@@ -18,6 +23,7 @@ from scalingbook_lib.units import si
 HERE = Path(__file__).parent
 with (HERE / "recipes.csv").open(encoding="utf-8") as file:
     RECIPES = {row["file"]: row for row in csv.DictReader(file)}
+SCORED = [name for name, row in RECIPES.items() if row["run_id"]]
 TIMED = [name for name, row in RECIPES.items() if row["factor"]]
 SERVED = ("vllm", "sglang", "tensorrt_llm")
 
@@ -46,6 +52,13 @@ def read(name):
     return launch.read(text, given(row["options"]), name=name)
 
 
+def step_of(one):
+    """The predicted step of a launch."""
+    return training.step(
+        one.model, one.machine, one.plan, batch=one.batch, T=one.T, efficiency=one.efficiency
+    )
+
+
 def test_every_recipe_has_a_source():
     assert {path.name for path in (HERE / "recipes").iterdir()} == set(RECIPES)
     assert len(RECIPES) >= 10
@@ -66,13 +79,58 @@ def test_a_recipe_is_read_without_an_unknown_flag(name):
 @pytest.mark.parametrize("name", TIMED)
 def test_a_published_time_is_near_the_prediction(name):
     one, row = read(name), RECIPES[name]
-    efficiency = calibrated.training(one.machine.chip, one.plan.compute.name)
-    step = training.step(one.model, one.machine, one.plan, batch=one.batch, T=one.T, efficiency=efficiency)
+    step = step_of(one)
     rate = row["published_tokens_per_s_per_chip"]
     published_s = one.batch * one.T / float(rate) / one.plan.chips if rate else float(row["published_step_s"])
     factor = step.total_s / published_s
     print(f"{name}: predicted {si(step.total_s, 's')}, published {si(published_s, 's')}, factor {factor:.2f}")
     assert 1 / float(row["factor"]) < factor < float(row["factor"])
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_a_launch_and_its_row_of_the_training_runs_have_the_same_prediction(name):
+    """A command does not name the release of its software, nor the slower H100s of torchtitan's runs."""
+    one, run = read(name), find(RECIPES[name]["run_id"])
+    assert (one.model, one.batch, one.T) == (run.model, run.batch, run.T)
+    assert one.software == run.software[:1]
+    row_s = published.seconds(run, efficiency_of(run.chip, run.precision, software=one.software)).total_s
+    machine = replace(one.machine, chip=run.chip) if run.family == "torchtitan" else one.machine
+    assert step_of(replace(one, machine=machine)).total_s == pytest.approx(row_s, rel=0.005)
+
+
+def test_torchtitan_on_hopper_is_predicted_with_flash_attention_2():
+    """Llama 3 8B on 128 H100: 2.52 s were measured, and FlashAttention-3 would save a fifth of the step."""
+    one = read("torchtitan_llama31_8b_h100.sh")
+    newer = efficiency_of(one.machine.chip, "bf16", "attention", one.software)
+    assert one.efficiency == efficiency_of(one.machine.chip, "bf16", "flash2", one.software)
+    assert one.efficiency.attention == pytest.approx(0.52 * newer.attention)
+    assert any("FlashAttention-2" in told for told in one.account.assumed)
+    with_newer = training.step(one.model, one.machine, one.plan, batch=256, T=8192, efficiency=newer)
+    assert 0.1 < 1 - with_newer.total_s / step_of(one).total_s < 0.2
+
+
+@pytest.mark.parametrize(
+    ("named", "kernel", "like"),
+    [
+        ("", None, "flash2"),
+        ("--attn_implementation sdpa", "flash2", "flash2"),
+        ("--attn_implementation flash_attention_2", "flash2", "flash2"),
+        ("--attn_implementation flash_attention_3", "attention", "attention"),
+    ],
+)
+def test_the_trainer_names_the_attention_kernel(named, kernel, like):
+    command = (
+        "accelerate launch --num_processes 8 --use_fsdp train.py --model_name_or_path Qwen/Qwen3-4B "
+        f"--bf16 --max_length 2048 --per_device_train_batch_size 1 {named}"
+    )
+    one = launch.read(command, Given(machine=chips.H100))
+    assert one.kernel == kernel
+    assert one.efficiency == efficiency_of(chips.H100, "bf16", like, ("PyTorch",))
+    assert not one.account.unused
+    eager = launch.read(
+        command.replace(named, "") + " --attn_implementation eager", Given(machine=chips.H100)
+    )
+    assert [each.flag for each in eager.account.unused] == ["--attn_implementation"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 from scalingbook_lib import launch, models
 from scalingbook_lib.launch import Given, LaunchError
 from scalingbook_lib.machines import chips, machine_names
+from scalingbook_lib.units import FP8, MXFP4
 
 ON_H100 = Given(machine=chips.H100)
 
@@ -41,6 +42,10 @@ WIDE_EP = """vllm serve deepseek-ai/DeepSeek-R1 --data-parallel-size 16 --tensor
   --data-parallel-rpc-port 13345 --all2all-backend deepep_low_latency --enable-eplb \\
   --eplb-config '{"window_size":1000,"step_interval":3000,"num_redundant_experts":32}'
 """
+ABBREVIATED = """sglang serve --model-path deepseek-ai/DeepSeek-V4-Pro --tp 8 --dp 8 --enable-dp-attention \\
+    --moe-a2a-backend deepep --deepep-config '{"normal_dispatch":{"num_sms":96}}' --speculative-algo EAGLE \\
+    --speculative-num-steps 1 --speculative-num-draft-tokens 2 --model-loader-extra-config '{"a": 1}'
+"""
 SGLANG = """export SGLANG_ENABLE_SPEC_V2=1
 python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 16 --trust-remote-code \\
     --cuda-graph-bs 8 16 24 28 32 --mem-fraction-static 0.68 --max-running-requests 128 \\
@@ -71,8 +76,10 @@ SERVED = [
     (WIDE_EP, ON_H100, "vllm", {"ep": 16, "redundant_experts": 32},
      {"--all2all-backend", "--enable-eplb", "--eplb-config.window_size", "--eplb-config.step_interval"},
      set()),
-    (SGLANG, on("h100:16"), "sglang", {"tp": 16, "attention_dp": 4},
-     {"--moe-a2a-backend", "--cuda-graph-bs"}, set()),
+    (SGLANG, on("h100:16"), "sglang", {"tp": 16, "attention_dp": 4, "ep": 16}, {"--cuda-graph-bs"}, set()),
+    (ABBREVIATED, on("b200:8"), "sglang",
+     {"tp": 8, "ep": 8, "attention_dp": 8, "weights": FP8, "experts": MXFP4},
+     {"--speculative-num-draft-tokens", "--deepep-config.normal_dispatch.num_sms"}, set()),
     (SGLANG_DOCKER, ON_H100, "sglang", {"tp": 2}, set(), set()),
     (TRTLLM, on("b200:8"), "tensorrt_llm", {"tp": 8, "ep": 8, "attention_dp": 8}, set(), set()),
     (TRTLLM_DOCKER, ON_H100, "tensorrt_llm", {"tp": 2}, set(), set()),
@@ -145,7 +152,26 @@ BRIDGE = """uv run python scripts/performance/setup_experiment.py --account acct
   --num_gpus 1024 --gpus_per_node 8 -g h100 -c bf16 -hf token -sl 8192 \\
   -tp 8 -pp 8 -cp 2 -vp 8 -mb 1 -gb 1536 --recompute_modules core_attn,mlp
 """
+ADAPTERS = (
+    "accelerate launch --use_fsdp --fsdp_version 2 --num_processes 8 --mixed_precision bf16 "
+    "--fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP --fsdp_activation_checkpointing true trl/scripts/sft.py "
+    "--model_name_or_path Qwen/Qwen3-32B --per_device_train_batch_size 1 --gradient_accumulation_steps 8 "
+    "--max_length 8192 --use_peft --lora_r 32 --lora_alpha 16 --use_liger_kernel"
+)
+SRUN = (
+    'srun -N 4 --ntasks-per-node=8 bash -c "python pretrain_gpt.py --tensor-model-parallel-size 8 '
+    "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --swiglu "
+    "--group-query-attention --num-query-groups 8 --seq-length 4096 --micro-batch-size 1 --bf16 "
+    '--global-batch-size 64 --sequence-parallel --vocab-size 128256"'
+)
+MINIMAL = (
+    "python3 MaxText/train.py MaxText/configs/base.yml model_name=llama2-7b per_device_batch_size=1 "
+    "remat_policy=minimal_flash max_target_length=4096 ici_fsdp_parallelism=8 steps=5"
+)
 TRAINED = [
+    (ADAPTERS, ON_H100, "accelerate", {"fsdp": 8, "zero": 3, "frozen": True}, {"--use_liger_kernel"}),
+    (SRUN, ON_H100, "megatron", {"tp": 8, "fsdp": 4}, set()),
+    (MINIMAL, on("h100:8"), "maxtext", {"remat": "save:q,k,v,context,o,gate,up,down"}, set()),
     (TRAINER, on("h100:8"), "accelerate", {"fsdp": 8, "zero": 3, "microbatch": 4}, {"--tf32"}),
     (DEEPSPEED, Given(machine=chips.H100, model=models.find("llama-2-13b")), "deepspeed",
      {"fsdp": 16, "zero": 2, "microbatch": 40, "remat": "full"}, set()),

@@ -87,7 +87,7 @@ class Exercises(SphinxDirective):
         return raw(f'<ol class="exercise-steps">{steps}</ol>')
 
     def _elsewhere(self, stem: str, here: list[str]) -> str:
-        """Return a line that says on which pages the chapter's other exercises are."""
+        """Return a folded line that says on which pages the chapter's other exercises are."""
         self.env.note_dependency(str(ROOT / "_toc.yml"))
         others: dict[str, list[exercises.Exercise]] = {}
         shown_by = places(stem)
@@ -96,8 +96,9 @@ class Exercises(SphinxDirective):
             if one.key not in here and page not in ("", posixpath.basename(self.env.docname)):
                 others.setdefault(page, []).append(one)
         told = "; ".join(_others(page, others[page]) for page in sorted(others, key=numbers.rank))
-        said = f"The notebook also contains the exercises of other pages: {told}."
-        return f'<p class="exercise-others">{said}</p>' if told else ""
+        summary = "The notebook also contains exercises that are on other pages."
+        listed = f"<summary>{summary}</summary><p>{told}.</p>"
+        return f'<details class="exercise-others">{listed}</details>' if told else ""
 
     def _exercise(self, exercise: exercises.Exercise, check: Check | None) -> nodes.Node:
         if check is None:
@@ -210,7 +211,13 @@ def _field(exercise: exercises.Exercise, check: Check) -> str:
 def _number(check: Check) -> tuple[str, str]:
     """Return the label of a number field, and an example of its format."""
     shapes = {"s": "such as 1.5 ms", "B": "such as 1.5 MB", "bytes": "such as 1.5 MB"}
-    return _asked(check.unit), shapes.get(check.unit, "such as 1.5e6")
+    return _asked(check.unit), shapes.get(
+        check.unit, "such as 64" if _is_count(check.unit) else "such as 1.5e6"
+    )
+
+
+def _is_count(unit: str) -> bool:
+    return unit.isalpha() and unit != "FLOPs"
 
 
 def _asked(unit: str) -> str:
@@ -228,7 +235,7 @@ def _asked(unit: str) -> str:
     }
     if not unit:
         return "as a plain number"
-    return units.get(unit) or (f"number of {unit}" if unit.isalpha() and unit != "FLOPs" else f"in {unit}")
+    return units.get(unit) or (f"as a number of {unit}" if _is_count(unit) else f"in {unit}")
 
 
 def shown(env: BuildEnvironment) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from docutils import nodes
 from sphinx.application import Sphinx
 
-_OF_CELL = {"text_plain", "stream"}
+_OF_CELL = {"text_plain", "stream", "exercise-output"}  # the last: of a cell that an exercise shows
 _ALIGNED = re.compile(r"^ |\S {2,}\S", re.MULTILINE)
 _CODE = re.compile(r"[\[\]{}@\\]|%\w|\w\(|\w_\w|->|^\W", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z]{2,}")

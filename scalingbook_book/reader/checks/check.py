@@ -219,21 +219,23 @@ def _bare(text: str) -> str:
     return text.strip().strip(" ().").casefold().replace(" %", "%")
 
 
-_COLLECTIVES = {  # the names of the collectives in programs
+_SYNONYMS = {  # the names of collectives in programs, and the usual letters of a kind of parallelism
     "psum": "allreduce", "psumscatter": "reducescatter", "ppermute": "collectivepermute",
     "permute": "collectivepermute", "a2a": "alltoall",
+    "tp": "tensor", "dp": "data", "cp": "context", "pp": "pipeline", "ep": "expert",
 }  # fmt: skip
 
 
 def _spelled_otherwise(choices: tuple[str, ...], text: str) -> str | None:
-    """Return the only choice that differs in nothing but spaces, hyphens and case, or None.
+    """Return the only choice that differs in nothing but spelling, or None.
 
-    Examples are `x@v`, `ReduceScatter` and `psum_scatter`.
+    Examples are `x@v`, `ReduceScatter`, `jax.lax.psum_scatter`, `TP` and `tensor parallelism`.
     """
 
     def joined(written: str) -> str:
-        letters = re.sub(r"[\s_-]+", "", _bare(written).removeprefix("lax."))
-        return _COLLECTIVES.get(letters, letters)
+        word = _bare(written).removeprefix("jax.").removeprefix("lax.")
+        letters = re.sub(r"[\s_-]+", "", word).removesuffix("parallelism").removesuffix("parallel")
+        return _SYNONYMS.get(letters, letters)
 
     same = [choice for choice in choices if joined(choice) == joined(text)] if joined(text) else []
     return same[0] if len(same) == 1 else None

@@ -159,7 +159,7 @@ def slips(unit: str, chips: int | None, known: Known = NOTHING) -> Iterator[Slip
     if unit == "":
         yield Slip(100.0, SAYS["percent-for-share"], "percent-for-share")
         yield Slip(0.01, SAYS["share-for-percent"], "share-for-percent")
-    if "B" in parts:
+    if "B" in parts and "FLOP" not in parts:  # an intensity has no prefix
         yield from _binary_for_decimal()
     if unit == "s":
         yield from (

@@ -1,7 +1,7 @@
 """Finds the software of a row; its rules fill in what the row does not say.
 
-`stacks.csv` has patterns that tell the software from a row's family, engine, source, name and notes. A family
-in the library's own tables takes precedence, because its rules may be more specific.
+`stacks.csv` has patterns that tell the software from the cells of a row that may name it (`COLUMNS`). A
+family in the library's own tables takes precedence, because its rules may be more specific.
 """
 
 import re
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from scalingbook_lib.evidence.reading.cells import Cells, text
 from scalingbook_lib.evidence.resources import rows
 
-COLUMNS = "family", "engine", "source", "name", "notes"  # columns that name software, the most reliable first
+COLUMNS = "family", "software", "framework", "engine", "source", "name", "notes"
+"""The columns that name software, the most reliable first."""
 DEFAULT_SOFTWARE = {
     ("training", True): "MaxText",
     ("training", False): "Megatron",

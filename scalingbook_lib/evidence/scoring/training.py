@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from scalingbook_lib import calibrated
 from scalingbook_lib.calibrated import bands
-from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import training
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.measured.training_runs.read import read
@@ -41,7 +40,7 @@ def predict(row: Cells) -> RowPrediction:
     counts = [run.convention] if run.convention or run.bases else ["half", "full"]
     steps = [replace(run, convention=one).step_s for one in counts]
     measured = Interval(min(steps), max(steps))
-    seen = _seen(run)
+    seen = bands.seen(run.software, run.experts)
     own = not bands.chip_doubts("training", run.chip, run.precision)
     assumed = tuple(_assumed(runs, bool(seen), own, len(counts) > 1))
     predicted = _steps(runs, run.batch)
@@ -59,15 +58,6 @@ def predict(row: Cells) -> RowPrediction:
     )
 
 
-def _seen(run: TrainingRun) -> str:
-    """What the fit knows of a run's software: its "release", another of the same "software", or ""."""
-    name, release = run.software
-    values, what = record("training").values, "experts" if run.experts else "slowness"
-    return next(
-        (seen for seen, one in (("release", release), ("software", name)) if f"{one}: {what}" in values), ""
-    )
-
-
 def _steps(runs: Sequence[TrainingRun], batch: int) -> Interval:
     """The fastest and slowest step times in seconds of these plans, of those that can be laid out."""
     times = _times(runs, batch, _calibrated)
@@ -75,7 +65,7 @@ def _steps(runs: Sequence[TrainingRun], batch: int) -> Interval:
 
 
 def _calibrated(run: TrainingRun) -> TrainingEfficiency:
-    return calibrated.training(run.chip, run.precision, training.planned(run).kernel, run.software)
+    return calibrated.training(run.chip, run.precision, software=run.software)
 
 
 def _roofline_s(runs: Sequence[TrainingRun], batch: int) -> float:

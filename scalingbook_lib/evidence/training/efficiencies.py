@@ -17,7 +17,7 @@ from scalingbook_lib.calibrated.training_efficiency import efficiency, expert_ov
 from scalingbook_lib.evidence.calibration import Calibration
 from scalingbook_lib.evidence.fitting import Prior
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.evidence.training.planned import planned, seconds
+from scalingbook_lib.evidence.training.planned import seconds
 from scalingbook_lib.training.efficiency import TrainingEfficiency
 
 CLASSES = {
@@ -71,12 +71,12 @@ def step_s(run: TrainingRun, efficiency: TrainingEfficiency) -> float:
 
 def efficiency_of(values: Values, run: TrainingRun) -> TrainingEfficiency:
     """The efficiency of a run with these values."""
-    return efficiency(values, run.chip, run.precision, planned(run).kernel, run.software)
+    return efficiency(values, run.chip, run.precision, software=run.software)
 
 
 CALIBRATION = Calibration(
     priors=priors,
-    kind=lambda run: (run.chip.name, run.precision, planned(run).kernel, run.software),
+    kind=lambda run: (run.chip.name, run.precision, run.software),
     efficiency=efficiency_of,
     predicted=step_s,
     published=lambda run: run.step_s,

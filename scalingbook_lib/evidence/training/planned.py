@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from scalingbook_lib.calibrated.default_machine import default_machine
+from scalingbook_lib.calibrated.training_efficiency import attention_kernel
 from scalingbook_lib.evidence.measured.published import families
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.machines import Machine
@@ -42,7 +43,7 @@ class TrainingSetup:
 def planned(run: TrainingRun) -> TrainingSetup:
     """The model, the machine and the plan of a run."""
     on = default_machine(run.chip, run.chips // run.dcn)
-    return TrainingSetup(run, model(run), on, plan(run), _rule(run, "kernel") or "attention")
+    return TrainingSetup(run, model(run), on, plan(run), attention_kernel(run.software))
 
 
 def seconds(run: TrainingRun, efficiency: TrainingEfficiency) -> Seconds:
@@ -78,7 +79,7 @@ def plan(run: TrainingRun) -> Plan:
         activations=BF16 if "bf16" in run.chip.rates() else FP16,
         schedule=schedule,
         chunks=chunks,
-        sequence_parallel=_rule(run, "kernel") != "unfused" or run.remat == "selective",
+        sequence_parallel=attention_kernel(run.software) != "unfused" or run.remat == "selective",
         collective_matmul="async" in run.variant or not _rule(run, "exposed"),
         context=_rule(run, "context") or "ring",
         prefetch=_rule(run, "prefetch") != "late",
@@ -103,13 +104,10 @@ def _stages(run: TrainingRun) -> tuple[str, int]:
 def _rule(run: TrainingRun, name: str) -> str:
     """A rule of a run's family that rows do not give; "" for most families and for unknown software.
 
-    `kernel`: attention was "unfused", with scores written to memory, or used "early" fused kernels (Triton of
-    2022 and 2023, for the A100) or FlashAttention-2 ("flash2"), which PyTorch's SDPA prefers on Hopper before
-    release 2.11 (huggingface/transformers, pull request 48163). `remat`: Megatron saves what fused kernels
-    save; what does not fit is offloaded. `weights`: one fp32 copy, no master. `exposed`: tensor-parallel
-    collectives do not overlap matmuls. `prefetch`: Composer gathers weights "late" in the backward pass.
-    `context`: keys and values are gathered first, exposed. `logit_bytes`: of cross entropy as in PyTorch, or
-    as XLA fuses MaxText's, which has a custom gradient.
+    `remat`: Megatron saves what fused kernels save; what does not fit is offloaded. `weights`: one fp32 copy,
+    no master. `exposed`: tensor-parallel collectives do not overlap matmuls. `prefetch`: Composer gathers
+    weights "late" in the backward pass. `context`: keys and values are gathered first, exposed.
+    `logit_bytes`: of cross entropy as in PyTorch, or as XLA fuses MaxText's, which has a custom gradient.
     """
     return families("training").get(run.family, {}).get(name, "")
 

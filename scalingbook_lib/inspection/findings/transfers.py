@@ -165,21 +165,18 @@ def exposed(program: InspectedProgram) -> Iterator[Finding]:
         share = sum(t.exposed_s for t in group) / program.run_s if program.run_s else 0.0
         if share < LEAST_SHARE:
             continue
-        first, runs = group[0], sum(t.runs for t in group)
-        waits = all(t.move.when == WAIT for t in group)
-        how = "synchronously" if waits else "with too little compute to overlap with"
+        waiting = sum(t.runs for t in group if t.move.when == WAIT)
         advice = (
             "Let XLA overlap it (latency-hiding scheduler, async collective flags), or shard so that "
             "it moves "
             "fewer bytes"
-            if waits
+            if waiting
             else "Give the chip more compute per transfer, or move fewer bytes"
         )
         seconds = sum(t.exposed_s for t in group)
         yield Finding(
             rule="exposed communication",
-            message=f"{_named(first.collective, first.collective.nbytes)} runs {_count(runs)} {how}: "
-            f"{si(seconds, 's')} is exposed, {percent(share)} of the step",
+            message=f"{_runs(group, waiting)}: {si(seconds, 's')} is exposed, {percent(share)} of the step",
             advice=advice,
             section=OVERLAP,
             severity=share,
@@ -317,6 +314,20 @@ def _named(c: CompiledCollective, nbytes: float | None = None) -> str:
         return f"{_article(c.kind)} {c.kind}{size} over groups that follow no axis"
     axes = c.axes.split(",") if "," in c.axes or not c.axes.isupper() else list(c.axes)
     return f"{_article(c.kind)} {c.kind}{size} over {axes_in_words(axes)}"
+
+
+def _runs(group: list[PlacedTransfer], waiting: int) -> str:
+    """'An all-gather of 8.39 MB over the axis data runs 4 times, 3 of them synchronously'."""
+    runs, largest = sum(t.runs for t in group), max(group, key=lambda t: t.collective.nbytes).collective
+    if waiting in (0, runs):
+        how = " synchronously" if waiting else " with too little compute to overlap with"
+    else:
+        how = f", {waiting:,} of them synchronously"
+    if len({t.collective.nbytes for t in group}) == 1:
+        return f"{_named(largest, largest.nbytes)} runs {_count(runs)}{how}"
+    several = _named(largest, largest.nbytes).partition(" ")[2]
+    kind, _, rest = several.partition(" of ")
+    return f"{kind.capitalize()}s of up to {rest} run {_count(runs)}{how}"
 
 
 def _article(word: str) -> str:

@@ -126,6 +126,12 @@ def test_every_stack_has_a_valid_pattern_and_an_existing_family():
     assert [precision(word) for word in ("bfloat16", "", "FP8 (e4m3)")] == ["bf16", "bf16", "fp8"]
 
 
+@pytest.mark.parametrize("column", ["software", "framework", "engine", "family", "notes"])
+def test_a_column_names_the_software(column):
+    row = {"name": "Llama 3 8B", column: "torchtitan v0.2"}
+    assert software_of("training", row).name == "torchtitan"
+
+
 def test_parameter_counts_from_columns_are_exact(monkeypatch):
     monkeypatch.setattr("scalingbook_lib.evidence.reading.model._by_name", lambda name, params: iter(()))
     with (DATA / "model_configs.csv").open(newline="") as lines:

@@ -38,6 +38,10 @@ def test_the_short_form_and_the_long_form_are_the_same_program():
         ("module @jit_f attributes {mhlo.num_partitions = 4 : i32} {\n}", "the text is StableHLO"),
         ('#loc = loc("x")\nmodule @jit_f {\n}', "the text is StableHLO"),
         ("HloModule m\n\nENTRY main {\n}\n", "the entry computation 'main' has no instructions"),
+        (
+            "jaxlib.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 32.00GiB.",
+            "the text is an out-of-memory error, not a program: ",
+        ),
         ("a log", "the text that begins 'a log' has no entry computation"),
     ],
 )

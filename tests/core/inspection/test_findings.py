@@ -1,10 +1,13 @@
 """Every rule finds its fault in a compiled program that has it, and nothing where it is corrected."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from scalingbook_lib.inspection import findings as rules
+from scalingbook_lib.inspection.findings import transfers
+from scalingbook_lib.inspection.steps import WAIT
 from tests.core.inspection.conftest import PROGRAMS
 
 MESSAGES = {
@@ -75,3 +78,18 @@ def test_a_residual_stream_is_not_an_accumulator(step):
 def test_a_gradient_is_not_a_new_value_of_its_weights(program):
     """The gradient has the shape of the weights, which the caller still needs: nothing can be donated."""
     assert "not donated" not in {one.rule for one in program("recomputed", faulty=True).findings}
+
+
+def test_exposed_collectives_of_several_sizes_are_counted_together():
+    def run(nbytes, when, runs=1):
+        moved = SimpleNamespace(kind="all-gather", axes="data", nbytes=nbytes)
+        return SimpleNamespace(collective=moved, runs=runs, move=SimpleNamespace(when=when))
+
+    group = [run(8.39e6, WAIT), run(2.1e6, WAIT, 2), run(8.39e6, "partly hidden")]
+    said = transfers._runs(group, 3)
+    assert said == "All-gathers of up to 8.39 MB over the axis data run 4 times, 3 of them synchronously"
+    alike = [run(2.1e6, WAIT, 16)]
+    assert transfers._runs(alike, 16) == (
+        "An all-gather of 2.1 MB over the axis data runs 16 times synchronously"
+    )
+    assert transfers._runs(alike, 0).endswith("16 times with too little compute to overlap with")

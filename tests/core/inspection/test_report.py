@@ -1,6 +1,7 @@
 """The report on a training step: times, memory, FLOPs, collectives, notes, and what a bad text is told."""
 
 import json
+import re
 
 import pytest
 
@@ -196,3 +197,14 @@ def test_padding_and_aliases_are_read_from_the_text():
         0: 2,
         1: 0,
     }
+
+
+def test_a_comparison_tells_collectives_over_different_axes_apart(program, step):
+    before = program("exposed communication", faulty=True)
+    found = inspection.compare(before, step)
+    assert any(
+        re.match(r"exposed communication: An all-gather of .* over the axis data", x) for x in found.added
+    )
+    assert all("over the axis model" not in x for x in found.added if x.startswith("exposed communication"))
+    same = inspection.compare(step, step)
+    assert same.fixed == same.added == ()

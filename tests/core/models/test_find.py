@@ -10,7 +10,7 @@ import pytest
 from scalingbook_lib import models
 from scalingbook_lib.models import CATALOG, quantized
 from scalingbook_lib.models.catalog import ALIASES
-from scalingbook_lib.models.quantization import serving_types
+from scalingbook_lib.models.quantization import serving_types, storage
 
 ORACLE = json.loads((Path(__file__).parents[3] / "data" / "model_oracle.json").read_text(encoding="utf-8"))
 SPELLED = [*(m.name for m in CATALOG), *ALIASES]
@@ -123,6 +123,18 @@ def test_a_checkpoint_whose_name_tells_its_type_is_stored_in_it(published, name,
     assert "outer" not in types or types["outer"].bytes == 2
     with pytest.raises(models.ModelError, match="not in the catalog"):
         models.find_as_stored("nobody/Nothing-7B-FP8")
+
+
+@pytest.mark.parametrize(
+    ("name", "gib"),
+    [("openai/gpt-oss-20b", 12.8), ("gpt-oss-120b", 60.8), ("deepseek-ai/DeepSeek-R1", 626.7)],
+)
+def test_a_model_is_stored_as_its_published_file(name, gib):
+    """The model cards of gpt-oss state 12.8 and 60.8 GiB; DeepSeek-V3 has 671 GB in fp8 and some in bf16."""
+    found = models.find_as_stored(name)
+    assert storage(found).nbytes / 2**30 == pytest.approx(gib, rel=0.005)
+    assert replace(found, quantization=None) == models.find(name)
+    assert models.find_as_stored("unsloth/gpt-oss-20b-BF16").quantization is None
 
 
 def test_deepseek_v32_is_its_published_file():

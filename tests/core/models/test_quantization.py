@@ -145,7 +145,24 @@ def test_a_server_holds_the_types_of_the_file():
     types = serving_types(m)
     assert types["experts"].bytes == 4.25 / 8
     assert types["outer"] == BF16
+    assert "experts_compute" not in types  # kernels convert mxfp4 to bf16
     assert serving_types(models.from_hf(LLAMA)) == {}
+
+
+@pytest.mark.parametrize(
+    ("config", "compute"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8"),
+        ({"quant_method": "fbgemm_fp8"}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "fp4"),
+        ({"quant_method": "modelopt", "quant_algo": "W4A16_NVFP4"}, None),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128}, None),
+    ],
+)
+def test_matrices_are_multiplied_in_the_type_of_their_inputs(config, compute):
+    types = serving_types(models.from_hf(LLAMA | {"quantization_config": config}))
+    assert types["weights"].bytes < 2
+    assert (types["compute"].name if "compute" in types else None) == compute
 
 
 def test_sparse_latent_attention_in_fp8_caches_scales():

@@ -139,10 +139,11 @@ def test_a_count_in_another_unit_is_reported():
 @pytest.mark.parametrize(
     ("given", "choice"),
     [("x@v", "x @ v"), ("reduce scatter", "ReduceScatter"), ("psum_scatter", "ReduceScatter"),
-     ("lax.psum", "AllReduce"), ("all-gather", "AllGather"), ("all_to_all", "AllToAll")],
+     ("lax.psum", "AllReduce"), ("all-gather", "AllGather"), ("all_to_all", "AllToAll"),
+     ("jax.lax.psum", "AllReduce"), ("TP", "tensor"), ("tensor parallelism", "tensor"), ("pp", "pipeline")],
 )  # fmt: skip
 def test_a_choice_is_known_by_its_other_spellings(given, choice):
-    choices = ("x @ v", "ReduceScatter", "AllReduce", "AllGather", "AllToAll")
+    choices = ("x @ v", "ReduceScatter", "AllReduce", "AllGather", "AllToAll", "tensor", "pipeline")
     assert Check(key="here.9", title="", answer=lambda: choice, choices=choices)(given).ok
 
 

@@ -172,3 +172,49 @@ def test_ttft_of_chunked_prefill_with_closed_loop_clients_matches_the_closed_for
     served = simulate(staggered(B, 11 * B, P, G), cost, Chunked(B, B + 512), clients=B).requests[3 * B : -B]
     assert sum(one.ttft_s for one in served) / len(served) == pytest.approx(want.ttft_s, rel=0.1)
     assert sum(one.itl_s for one in served) / len(served) == pytest.approx(want.itl_s, rel=0.1)
+
+
+def test_slots_are_taken_as_erlangs_c_formula_says():
+    slots, load = 8, 6.0  # requests that one slot completes per second: 1
+    blocked = load**slots / math.factorial(slots) / (1 - load / slots)
+    idle = sum(load**n / math.factorial(n) for n in range(slots))
+    found = inference.slots_taken(load, [float(n) for n in range(1, slots + 1)])
+    assert found == pytest.approx(blocked / (idle + blocked))
+    assert inference.slots_taken(0, [1.0]) == 0
+
+
+def test_the_ttft_of_one_slot_without_prefills_is_that_of_an_m_m_1_queue():
+    # a wait with probability rho, exponential with the spare rate
+    ttft_s = inference.ttft_quantile(99, 0.8, prefill_s=[1e-9], completions_per_s=[1.0])
+    assert ttft_s == pytest.approx(math.log(0.8 / 0.01) / 0.2, rel=1e-6)
+
+
+def test_the_ttft_of_an_idle_server_is_its_prefill():
+    prefill_s = [0.1, 0.2, 0.3, 0.4]
+    assert inference.ttft_quantile(60, 1e-9, prefill_s=prefill_s, completions_per_s=[1.0]) == pytest.approx(
+        0.3
+    )
+
+
+def test_the_ttft_under_load_agrees_with_the_simulation():
+    cost, B, P, G = Affine(), 16, 4000, 100  # a prefill is much longer than a decode step
+    step_s = cost.step_s(B, B * (P + G // 2))
+    prefill_s = cost.step_s(0, 0, P)
+    completed = [n / ((G - 1) * cost.step_s(n, n * (P + G // 2)) + n * prefill_s) for n in range(1, B + 1)]
+    assert completed[-1] == pytest.approx(B / ((G - 1) * step_s + B * prefill_s))
+    for share in (0.5, 0.8):
+        rate = share * completed[-1]
+        rows = poisson(rate, 20_000, prompt=P, output=serving.geometric(G), seed=1)
+        run = simulate(rows, cost, Continuous(B))
+        for percentile in (50, 99):
+            ttft_s = inference.ttft_quantile(
+                percentile, rate, prefill_s=[prefill_s], completions_per_s=completed
+            )
+            assert run.ttft(percentile) == pytest.approx(ttft_s, rel=0.35), (share, percentile)
+
+
+def test_a_load_without_an_equilibrium_is_refused():
+    with pytest.raises(ValueError, match="5 requests/s for a server that completes 4 per second"):
+        inference.slots_taken(5, [2.0, 4.0])
+    with pytest.raises(ValueError, match="write a percentile above 0 and below 100"):
+        inference.ttft_quantile(100, 1, prefill_s=[0.1], completions_per_s=[2.0])

@@ -1,6 +1,6 @@
 """The figures of the chapter on other architectures, in the order of the page."""
 
-from scalingbook_book.chapters.architectures.figures import states, writing
+from scalingbook_book.chapters.architectures.figures import frontier, states, writing
 
 FIGURES = (
     states.million,
@@ -12,4 +12,6 @@ FIGURES = (
     writing.blocks,
     writing.eye,
     writing.video,
+    frontier.racks,
+    frontier.pod,
 )

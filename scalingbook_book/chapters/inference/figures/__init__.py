@@ -1,6 +1,6 @@
 """The figures of the chapter on inference, in its order."""
 
-from scalingbook_book.chapters.inference.figures import agents, caches, prefixes, steps, users
+from scalingbook_book.chapters.inference.figures import agents, caches, prefixes, queues, steps, users
 
 FIGURES = (
     steps.two_phases,
@@ -14,6 +14,7 @@ FIGURES = (
     prefixes.radix,
     prefixes.cliff,
     users.draft,
+    queues.saturation,
     agents.reuse,
     agents.acceptance,
 )

@@ -113,7 +113,7 @@ def reuse() -> Figure:
         "pool. If all sessions return at regular intervals, the hit rate is a cliff. If they return at "
         "random, it equals the fraction that fits. Erlang pauses, sums of four random stages, lie between the two. "
         "Recorded sessions of a coding agent have many short pauses and a "
-        f"few long ones, so that with half of the memory, {half} are found. (Lines: the formula; dots: simulated.)",
+        "few long ones, so that with half of the memory, most of them are found. (Lines: the formula; dots: simulated.)",
         parts=lambda wide: [
             Chart(
                 Scale("pool, as a fraction of the working set", "", "linear", 0, 1.1),

@@ -118,7 +118,7 @@ def _table(all_of: list[Worth], cache: float, flops: float) -> Grid:
         [Cell(c[i][1], 2, level=c[i][0] / max(value for value, _ in c)) for c in columns]
         for i in range(len(all_of))
     ]
-    return Grid("What a dollar buys (darker is better)", [w.chip.name for w in all_of], heads, cells)
+    return Grid("What a dollar buys (stronger color: better)", [w.chip.name for w in all_of], heads, cells)
 
 
 def _chart(all_of: list[Worth], model: str, kv: str, S: int, flops: float) -> Chart:

@@ -70,7 +70,7 @@ def context_step_s(balanced: bool) -> float:
         plan,
         batch=8,
         T=131_072,
-        efficiency=calibrated.training(chips.V5P),
+        efficiency=calibrated.training(chips.V5P, software=("MaxText",)),
     ).total_s
 
 

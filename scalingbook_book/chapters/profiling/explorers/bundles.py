@@ -42,7 +42,7 @@ def _heat(kernel: Kernel, here: int) -> Grid:
         [_cell(kernel.strip_utilization(unit, k), 1 if k == here else 0) for k in range(STRIPS)]
         for unit in kernel.used
     ]
-    title = "Slots used, from the first bundle to the last (darker: more)"
+    title = "Slots used, from the first bundle to the last (stronger color: more)"
     return Grid(title, [_short(unit) for unit in kernel.used], (), cells)
 
 

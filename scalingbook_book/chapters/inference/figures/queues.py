@@ -1,0 +1,96 @@
+"""Figure of the time to first token against load, up to the knee: simulated, and by the formulas of the page."""
+
+from functools import lru_cache
+from math import exp
+from statistics import NormalDist
+
+from scalingbook_book.chapters.inference.figures.steps import LLAMA, NARROW
+from scalingbook_book.reader.explorers.view import Chart, Curve, Points, RefLine, Scale
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import MATH, NETWORK
+from scalingbook_lib import inference, serving
+from scalingbook_lib.machines import Slice
+from scalingbook_lib.machines.chips import V5E
+from scalingbook_lib.units import si
+
+SIXTEEN = Slice.of(V5E, "4x4")
+P, G, B = 1024, 256, 32  # prompt and output tokens, and slots
+SIGMA, LONGEST = 0.4, 4096  # of the lognormal prompts
+REQUESTS = 10_000
+SIMULATED = (1.0, 2.0, 3.0, 4.0, 4.5, 5.0, 5.25)  # requests per second
+SLO_S = 1.0
+NEAR = 5.0  # a load close to the maximum
+
+
+def completions_per_s() -> list[float]:
+    """The requests per second that 1, 2, ... B busy slots complete."""
+    return [
+        inference.serve(LLAMA, SIXTEEN, NARROW, P=P, G=G, batch=n).requests_per_s for n in range(1, B + 1)
+    ]
+
+
+def prefill_s(parts: int = 100) -> list[float]:
+    """The seconds of a prefill for equally likely prompt lengths."""
+    normal = NormalDist()
+    lengths = [P * exp(SIGMA * normal.inv_cdf((k + 0.5) / parts) - SIGMA * SIGMA / 2) for k in range(parts)]
+    return [
+        inference.prefill(LLAMA, SIXTEEN, NARROW, P=min(round(length), LONGEST)).total_s for length in lengths
+    ]
+
+
+@lru_cache(maxsize=16)
+def simulated(rate: float) -> tuple[float, float]:
+    """The median and the 99th percentile of the TTFT, in seconds."""
+    requests = serving.poisson(
+        rate,
+        REQUESTS,
+        prompt=serving.lognormal(P, SIGMA, LONGEST),
+        output=serving.geometric(G),
+        seed=1,
+    )
+    run = serving.simulate(requests, inference.case(LLAMA, SIXTEEN, NARROW), serving.Continuous(B))
+    return run.ttft(50), run.ttft(99)
+
+
+def saturation() -> Figure:
+    """How does the time to first token grow with the load, and where does it leave its flat part?"""
+    slots, prompts = completions_per_s(), prefill_s()
+    most = slots[-1]
+    rates = [k / 10 for k in range(2, int(10 * most) + 1)]
+    by_formula = {
+        percentile: [
+            inference.ttft_quantile(percentile, rate, prefill_s=prompts, completions_per_s=slots)
+            for rate in rates
+        ]
+        for percentile in (50, 99)
+    }
+    low, late = by_formula[50][0], by_formula[50][rates.index(NEAR)]
+    tail = by_formula[99][rates.index(NEAR)]
+    met = max(rate for rate, ttft_s in zip(rates, by_formula[99], strict=True) if ttft_s <= SLO_S)
+    return Figure(
+        key="inference.saturation",
+        alt="TTFT against requests per second, the vertical axis logarithmic. The median stays near "
+        f"{si(low, 's')} and is still {si(late, 's')} at {NEAR:g} requests per second. The 99th percentile rises "
+        f"slowly from {si(by_formula[99][0], 's')}, exceeds {SLO_S:g} s above {met:g} requests per second "
+        f"and is {si(tail, 's')} at {NEAR:g}. A vertical line marks the knee at {most:.2f}. Simulated dots lie "
+        "on the curves or slightly above.",
+        caption=f"Time to first token against load, with interleaved prefill in {B} slots. The slots complete at most "
+        f"{most:.2f} requests per second, and above this load, the queue grows without end. The tail turns upward "
+        f"before the median: at {NEAR:g} requests per second, the median is {si(late, 's')}, but the 99th percentile is "
+        f"{si(tail, 's')}. (Lines: the formulas; dots: {REQUESTS:,} simulated requests each.)",
+        parts=lambda _wide: [
+            Chart(
+                Scale("requests per second", "", "linear", 0, 6),
+                Scale("TTFT", "s", "log", 0.05, 20),
+                (
+                    Curve("median", rates, by_formula[50], MATH),
+                    Curve("P99", rates, by_formula[99], NETWORK),
+                    Points("", list(SIMULATED), [simulated(rate)[0] for rate in SIMULATED], (), MATH),
+                    Points("", list(SIMULATED), [simulated(rate)[1] for rate in SIMULATED], (), NETWORK),
+                    RefLine(f"knee: {met:g}", met),
+                    RefLine(f"maximum: {most:.2f}", most),
+                    RefLine(f"{SLO_S:g} s", SLO_S, "y"),
+                ),
+            )
+        ],
+    )
