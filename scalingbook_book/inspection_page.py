@@ -160,6 +160,22 @@ def steps_svg(report: ProfileReport) -> str:
     return figure(Bars(Scale("time", "s"), [f"step {step.number}" for step in shown], series, stacked=True))
 
 
+_KERNELS_SHOWN = 10  # the others are folded
+_LOOPS = (
+    "<p>The column <i>loops</i> gives the iterations of the loops around a collective: 8 × 4 is a loop of 8 "
+    "iterations that contains a loop of 4.</p>"
+)
+_TEMPORARIES = (
+    "<p>Temporaries are arrays that the program needs besides its arguments and results. The last column "
+    "names the operation of your program that an array comes from. A custom call is an operation that HLO "
+    "itself does not define, such as the allocation of a buffer or a kernel of a library.</p>"
+)
+_FUSIONS = (
+    "<p>A fusion is a group of operations that the compiler runs as one kernel. The last column is the line "
+    "of your program that it comes from.</p>"
+)
+
+
 def fragment(report: ProgramReport, *, book: str | None = "", limit: int = FIRST) -> str:
     """The report as an HTML element. Links to sections are relative to `book`; None writes them as text."""
     p = report.program
@@ -295,13 +311,13 @@ def _transfers(report: ProgramReport) -> str:
     hidden = sum(row.received_bytes for row in report.transfers if row.first.schedule == HIDDEN)
     everything = sum(row.received_bytes for row in report.transfers)
     share = f"<p>{percent(hidden / everything)} of the received bytes are hidden.</p>" if everything else ""
-    return share + table("What each collective moves", columns, rows, (0, 1, 2, 6, 8))
+    return f"{share}{_LOOPS}" + table("What each collective moves", columns, rows, (0, 1, 2, 6, 8))
 
 
 def _largest(report: ProgramReport) -> str:
     rows = [(b.name, b.type, binary(b.nbytes), b.source) for b in report.program.memory.largest]
     title, columns = "Largest temporary arrays at the peak", ("temporary", "array", "bytes", "from")
-    return table(title, columns, rows, (0, 1, 3)) if rows else ""
+    return f"{_TEMPORARIES}{table(title, columns, rows, (0, 1, 3))}" if rows else ""
 
 
 def _kernels(report: ProgramReport) -> str:
@@ -326,7 +342,15 @@ def _kernels(report: ProgramReport) -> str:
             )
         )
     columns = ("kernel", "kind", "times", "FLOPs", "bytes", "cycles", "time", "roofline", "line")
-    return table("Kernels compared with their rooflines", columns, rows, (0, 1, 8)) if rows else ""
+    if not rows:
+        return ""
+    title = "Kernels compared with their rooflines"
+    first, rest = rows[:_KERNELS_SHOWN], rows[_KERNELS_SHOWN:]
+    html = _FUSIONS + table(title, columns, first, (0, 1, 8))
+    if rest:
+        more = table(f"{title}, continued", columns, rest, (0, 1, 8))
+        html += f"<details><summary>Show {len(rest)} more kernels</summary>{more}</details>"
+    return html
 
 
 def _work(report: ProgramReport) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import click
 
 from scalingbook_cli import FAILED, INTERRUPTED, LIMIT_EXCEEDED
-from scalingbook_lib.units import binary, count_in_words, percent, si
+from scalingbook_lib.units import binary, count, count_in_words, percent, si
 
 NOTES = "scalingbook.notes"  # the key of the context for sentences on how a machine's name was read
 TERMINAL_COLUMNS = 100  # the width for which answers are laid out
@@ -123,12 +123,21 @@ def format_value(value: float, unit: str) -> str:
     if unit == "B":
         return nbytes(value)
     if unit == "USD":
-        return f"{value:,.3g} USD"
+        return f"{count_in_words(value)} USD" if abs(value) >= 1e6 else f"{value:,.3g} USD"
     if unit == SHARE:
         return percent(value, 3)
+    if unit == "s" and abs(value) >= 86_400:
+        return f"{count_in_words(value)} s, {count_in_words(value / 86_400)} days"
     if unit == "s" and abs(value) >= 1e4:  # no kiloseconds
         return f"{value:,.0f} s"
+    if unit == "FLOPs/B" and 1e3 <= abs(value) < 1e6:  # no kiloFLOPs
+        return f"{count(round(value))} {unit}"
     return si(value, unit) if math.isfinite(value) else "infinite"
+
+
+def price(usd: float) -> str:
+    """An amount of dollars with two decimals, or with two digits below ten cents: '1.90' and '0.043'."""
+    return f"{usd:,.2f}" if usd >= 0.1 else f"{usd:.2g}"
 
 
 def nbytes(value: float) -> str:

@@ -50,8 +50,7 @@ def comparison(found: ReportComparison, report: ProgramReport, *, notes: Iterabl
             (
                 f"{report.title}, compared with the old program",
                 first,
-                f"{len(found.fixed)} of the old findings no longer appl{'ies' if len(found.fixed) == 1 else 'y'}, "
-                f"{len(found.added)} {'is' if len(found.added) == 1 else 'are'} new",
+                f"findings: {len(found.fixed)} of the old program's are gone, {len(found.added)} are new",
             )
         ),
         tables=(

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from scalingbook_cli import launch_tables, parameter_types, serve_tables, shared
-from scalingbook_cli.answer import Answer, TextTable, answer_command
+from scalingbook_cli.answer import Answer, TextTable, answer_command, price
 from scalingbook_cli.parameter_types import layout_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_cli.reading import CALIBRATED
@@ -27,7 +27,7 @@ from scalingbook_lib.models.quantized import named_format
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import sizes
-from scalingbook_lib.units import BF16, FP8, DType, count, rounded, si
+from scalingbook_lib.units import BF16, FP8, DType, count, si
 
 
 @click.command(
@@ -508,7 +508,7 @@ class ServeRequest:
         batch = f"batch size {count(int(one.slots))}"
         yield f"Layout: {layout.degrees}; {many} with {batch}; {dtypes}"
         itl = f"ITL {si(one.itl_s, 's')}{shared.band(one.itl_s, self.interval_factor, 's')}"
-        cost = "" if usd is None else f", ${count(rounded(usd))} per 1M tokens"
+        cost = "" if usd is None else f", ${price(usd)} per 1M tokens"
         rate = si(replicas * one.tokens_per_s, "tokens/s")
         yield f"TTFT {si(one.ttft_s, 's')}, {itl}, {rate}{cost}"
         yield shared.memory_line(held, held.chip)

@@ -46,7 +46,12 @@ def _drawn(table: TextTable) -> Drawn:
     drawn = Drawn(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
     drawn.show_header = any(table.columns)
     for number, column in enumerate(table.columns):
-        drawn.add_column(Text(column), justify="left" if number in table.words else "right", overflow="fold")
+        drawn.add_column(
+            Text(column),
+            justify="left" if number in table.words else "right",
+            overflow="fold",
+            no_wrap=column == "flags",  # a flag in two pieces cannot be copied, so other columns get narrower
+        )
     for row in table.rows:
         drawn.add_row(*map(Text, row))
     return drawn

@@ -142,7 +142,7 @@ def page_values() -> dict[str, str]:
         "hours_high": share(max(parts), 0),
         "hours_both": str(sum(run.steps_hours is not None for run in runs)),
         "hours_stops": f"{LLAMA3_INTERRUPTIONS.mtbf_s / 3600:.1f}",
-        "hours_error": share(found.error, 0),
+        "hours_error": share(found.error),
         "hours_inside": share(found.inside, 0),
         "hours_without": share(found.without, 0),
         "hours_factor": f"{one.factor:.2f}",

@@ -180,7 +180,8 @@ def _quoted() -> dict[str, str]:
     found = {}
     for name, (*_, short) in CLASSES.items():
         for what, error in errors.items():
-            found[f"{short}_{what}"] = share(mean_size(map(error, _rows_of(name))), 0)
+            digits = 0 if what == "constant" else 1
+            found[f"{short}_{what}"] = share(mean_size(map(error, _rows_of(name))), digits)
     return found
 
 
@@ -195,7 +196,11 @@ def _bands() -> dict[str, str]:
         "band_serving_experts": inference.prediction_interval(True, known=True),
         "band_serving_new": inference.prediction_interval(False),
     }
-    return {name: f"{factor:.2f}" for name, factor in bands.items()}
+    told = {name: f"{factor:.2f}" for name, factor in bands.items()}
+    known, new = told["band_training_experts"], told["band_training_experts_new"]
+    same = ", whether or not the software is known"
+    other = f" if the software is known, and {new} if it is new"
+    return told | {"band_training_experts_if": same if known == new else other}
 
 
 def numbers() -> dict[str, str]:
@@ -209,6 +214,9 @@ def numbers() -> dict[str, str]:
     return {
         "rows": f"{sum(rows):,}",
         "predicted": f"{sum(len(scored(table).found) for table in TABLES):,}",
+        "fitted_rows": f"{sum(len(_rows_of(name)) for name in CLASSES):,}",
+        "model_rows": str(len(scored("model_configs").found)),
+        "series_mean": share(training_compared.size(training_compared.ratios())),
         "asked": max(row["date"] for row in peers()),
         "holds": share(COVERAGE, 0),
         "training_constants": str(len(record("training").values)),
@@ -219,14 +227,13 @@ def numbers() -> dict[str, str]:
         "unseen_error": share(mean_size(one.error for one in unseen), 0),
         "unseen_inside": str(sum(one.in_interval for one in unseen)),
         "tpu_servers": _in_words(len(tpus)),
-        "tpu_servers_source": share(mean_size(one.out.get("source") for one in tpus), 0),
+        "tpu_servers_source": share(mean_size(one.out.get("source") for one in tpus)),
         **{f"{name}_version": versions[name] for name in PEERS},
         **_quoted(),
         **_bands(),
         **hours,
         **regrets,
         "hours_both_word": _in_words(int(hours["hours_both"])).capitalize(),
-        "regret_outside_word": _in_words(int(regrets["regret_outside"])).capitalize(),
         **own_rows.memory(),
         **own_rows.served(),
     }

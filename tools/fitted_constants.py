@@ -26,7 +26,7 @@ TRAINING_NAMES = NAMES | {
     "dcn": "data-center network, share of the rate",
     "exposed": "exposed share of collectives that can overlap",
     "exchange": "exposed share of the expert all-to-all",
-    "layer_s": "lost per layer and microbatch",
+    "layer_s": "lost per layer per microbatch",
     "software": "slowdown factor of the average software",
 }
 SERVING_NAMES = NAMES | {

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from scalingbook_lib.calibrated.memory_margin import memory_margin
-from scalingbook_lib.calibrated.pessimistic import OUTSIDE
 from scalingbook_lib.evidence.scores import quantile, signed
 from scalingbook_lib.evidence.training import regret
-from scalingbook_lib.units import percent
 from tools.environment import ROOT
 from tools.published import Cells, csv_text
 
@@ -59,7 +57,6 @@ def recorded() -> tuple[Mapping[str, str], ...]:
 def page_values() -> dict[str, str]:
     """The numbers that the page on accuracy quotes."""
     regrets = sorted(float(one["regret"]) for one in recorded())
-    outside = [one for one in recorded() if one["outside"]]
     return {
         "regret_plans": str(len(regrets)),
         "regret_median": signed(quantile(regrets, 0.5), 0),
@@ -67,8 +64,6 @@ def page_values() -> dict[str, str]:
         "regret_p10": signed(quantile(regrets, 0.1), 0),
         "regret_worst": signed(regrets[-1], 0),
         "regret_cause": max(recorded(), key=lambda one: float(one["regret"]))["slower_by"],
-        "regret_outside": str(len(outside)),
-        "regret_law": percent(OUTSIDE - 1),
     }
 
 

@@ -1,4 +1,4 @@
-"""Break down the time of a decode step of gpt-fast on one to eight A100, by the data type of the weights."""
+"""Break down the time of a decode step of gpt-fast on one to eight A100s, by the data type of the weights."""
 
 from scalingbook_lib import calibrated, inference
 from scalingbook_lib.calibrated.factors import record

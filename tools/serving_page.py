@@ -172,7 +172,7 @@ def _classes() -> Cells:
 
 
 def figure() -> Scatter:
-    """Every fitted run as tokens per second and chip, predicted without its source."""
+    """Every fitted run as tokens per second per chip, predicted without its source."""
     groups = {
         "dense": KINDS["Saturated, dense"],
         "experts": KINDS["Saturated, experts"],
@@ -184,7 +184,7 @@ def figure() -> Scatter:
         if full
     }
     return Scatter(
-        conclusion="Predicted against published tokens per second and chip, by kind of run",
+        conclusion="Predicted against published tokens per second per chip, by kind of run",
         reference="published",
         quantity="rate per chip",
         unit="tokens/s",

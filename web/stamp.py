@@ -51,12 +51,8 @@ def day(folder: Path = ROOT) -> date:
 
 
 def substitutions() -> dict[str, str]:
-    """Return the values of the cover's substitutions, such as `{{ version }}` and `{{ byline }}`."""
-    by = authors()  # a group's name begins with an article, which is lower-case within a sentence
-    byline = "the " + by.removeprefix("The ") if by.startswith("The ") else by
-    return {
-        "version": VERSION, "released": str(day()), "work": cited()["title"], "authors": by, "byline": byline,
-    }  # fmt: skip
+    """Return the values of the cover's substitutions, such as `{{ version }}`."""
+    return {"version": VERSION, "released": str(day()), "work": cited()["title"], "authors": authors()}
 
 
 def bibtex(when: date, address: str = "") -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 
+from scalingbook_book.reader.words import join_and
 from scalingbook_book.show.tables import Table
 from scalingbook_lib.launch.flags import LAUNCHERS
 from scalingbook_lib.launch.subjects import Comparison, Switch, comparison
@@ -11,21 +12,22 @@ NONE = "—"
 FIRST, LAST = "in this book", "version, date"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class FlagTable(Table):
     """A table of flags: as text, every cell is plain; as HTML, flags are code and can break between words."""
 
     marked: tuple[tuple[str, ...], ...]
 
     def _repr_html_(self) -> str:
-        return Table(self.title, self.heads, self.marked)._repr_html_()
+        return Table(self.title, self.heads, self.marked, self.summary)._repr_html_()
 
 
-def launcher_flags(subject: str, kind: str, *, title: str) -> FlagTable:
+def launcher_flags(subject: str, kind: str, *, title: str, folded: bool = False) -> FlagTable:
     """The flags for a subject, with one column per launcher.
 
     `subject` is `training`, `inference`, `lowprecision` or `profiling`. `kind` chooses the launchers of
-    `training` or those of `serving`.
+    `training` or those of `serving`. If the table is `folded`, a reader has to
+    open it.
     """
     found = comparison(subject, kind)
     plain = [
@@ -38,7 +40,13 @@ def launcher_flags(subject: str, kind: str, *, title: str) -> FlagTable:
     ]
     dates = (LAST, *(_dates(found, launcher) for launcher in found.launchers))
     heads = (FIRST, *(LAUNCHERS[launcher] for launcher in found.launchers))
-    return FlagTable(title, heads, (*plain, dates), (*marked, dates))
+    return FlagTable(
+        title=title,
+        heads=heads,
+        rows=(*plain, dates),
+        summary=f"Show the flags of {join_and(heads[1:])}" if folded else "",
+        marked=(*marked, dates),
+    )
 
 
 def _marked(one: Switch) -> str:

@@ -3,19 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
+from scalingbook_cli.answer import price
 from scalingbook_cli.workbench import pictures, shown
 from scalingbook_cli.workbench.answers import UnreadableCommand, answered, derived, read
 from scalingbook_cli.workbench.fit import WHAT, settled
 from scalingbook_cli.workbench.setup import WorkbenchSetup
 from scalingbook_cli.workbench.wording import for_page
+from scalingbook_lib.calibrated.overhead import chip_hour_overhead
+from scalingbook_lib.machines import Machine, Slice
 from scalingbook_lib.units import count, si
 
 type Panel = dict[str, Any]
-COSTS = {"plan": "The whole run", "serve": "One replica"}  # tables with prices and energy
-PRICED = (  # of their derivations
-    "T, the whole run", "chip-hours", "USD",
-    "output tokens per second of a replica", "USD per million output tokens",
-)  # fmt: skip
 _EMPTY: Panel = {"told": [], "searched": [], "tables": [], "lines": [], "refused": False}
 
 
@@ -59,7 +57,7 @@ def _model(setup: WorkbenchSetup) -> Panel:
         share = "less than 1% of" if nbytes < room / 100 else f"{nbytes / room:.0%} of"
         share = share if nbytes <= room else f"{nbytes / room:.2g} times"
         need = "needs" if command == "plan" else "need"
-        told.append(f"The {what} {need} {share} the HBM of {machine.name}")
+        told.append(f"The {what} {need} {share} the HBM of {_called(machine)}")
     fit = {"fits": None, "told": ". ".join(told) + ".", "short": "", "apply": None}
     return {**answered(setup, "model").json(), "fit": fit, "picture": pictures.drawn(setup, "model")}
 
@@ -72,18 +70,33 @@ def _roofline(setup: WorkbenchSetup) -> Panel:
 
 
 def _cost(setup: WorkbenchSetup) -> Panel:
-    """The costs of the run and of a million tokens, in dollars and energy."""
+    """The cost of the run as planned and as expected, and that of a million output tokens in a sentence."""
     answers = {}
-    for command in COSTS:
+    for command in WHAT:
         try:
-            answers[command] = answered(setup, command).json()
+            answers[command] = answered(setup, command)
         except ValueError:  # its own panel says why
             continue
-    every: list[Panel] = list(answers.values())
-    tables = [table for one in every for table in one["tables"] if table["title"] in COSTS.values()]
-    lines = [line for one in every for line in one["lines"] if line["name"] in PRICED]
+    tables = [
+        table
+        for one in answers.values()
+        for table in one.json()["tables"]
+        if table["title"] == "The whole run"
+    ]
+    told = []
+    if (served := answers.get("serve")) and not served.answer.refused:
+        usd = served.answer.values["usd_per_million_output_tokens"]
+        told += [] if usd is None else [f"Serving costs ${price(usd)} per million output tokens."]
     fit = _both(setup)
-    return _EMPTY | {"fit": fit, "tables": tables, "lines": lines, "refused": not tables}
+    return _EMPTY | {"fit": fit, "told": told, "tables": tables, "refused": not (tables or told)}
+
+
+def _called(machine: Machine) -> str:
+    """A machine in a sentence: 'a TPU v5p slice of 8 × 8 × 8 chips', '8 H100s'."""
+    name = machine.chip.name
+    if isinstance(machine, Slice):
+        return f"a {name} slice of {' × '.join(map(str, machine.shape))} chips"
+    return f"{machine.chips:,} {name}s" if machine.chips > 1 else f"one {name}"
 
 
 def _both(setup: WorkbenchSetup) -> dict[str, Any]:
@@ -103,16 +116,22 @@ def _short(setup: WorkbenchSetup, command: str) -> str:
 def _trained(setup: WorkbenchSetup) -> str:
     values: Any = answered(setup, "plan").answer.values
     run = values.get("run")
-    days = f", {count(round(run['days']) or 1)} days in total" if run else ""
+    days = f", {_days(run['days'])}" if run else ""
     return f"{si(values['step_time_s'], 's')} per step at {values['mfu']:.0%} MFU{days}"
 
 
 def _served(setup: WorkbenchSetup) -> str:
     values: Any = answered(setup, "serve").answer.values
     usd = values["usd_per_million_output_tokens"]
-    dollars = "" if usd is None else f"{usd:,.2f}" if usd >= 0.1 else f"{usd:.2g}"
-    cost = f", ${dollars} per million output tokens" if dollars else ""
-    return f"ITL {si(values['itl_s'], 's')}, TTFT {si(values['ttft_s'], 's')}{cost}"
+    cost = "" if usd is None else f", ${price(usd)} per million output tokens"
+    first, each = si(values["ttft_s"], "s"), si(values["itl_s"], "s")
+    return f"first token after {first}, inter-token latency {each}{cost}"
+
+
+def _days(planned: float) -> str:
+    """The days that a run is likely to take, and those of its steps alone."""
+    expected = planned * chip_hour_overhead().factor
+    return f"{count(round(expected) or 1)} days expected ({count(round(planned) or 1)} for the steps alone)"
 
 
 NUMBERS: dict[str, Callable[[WorkbenchSetup], str]] = {"plan": _trained, "serve": _served}

@@ -45,8 +45,8 @@ def _held(setup: WorkbenchSetup) -> View:
     rows |= {f"HBM of {one.name}": one.chips * one.chip.hbm_bytes for one in machines if one}
     bars = Bars(Scale("bytes", "B", "log"), [*rows], (Series("bytes", [*rows.values()], 0),))
     told = (
-        f"The weights of {values['model']} take {si(rows['weights in bf16'], 'B')} in bf16, its training "
-        f"state {si(rows['training state'], 'B')}."
+        f"{values['model']} takes {si(rows['weights in bf16'], 'B')} for its weights in bf16 and "
+        f"{si(rows['training state'], 'B')} for its training state."
     )
     return View(told, (bars,))
 

@@ -80,7 +80,7 @@ FIELDS = (
         name="server",
         label="Serving machine",
         start="h100:8",
-        hint="written like the training machine",
+        hint="same format as the training machine",
         options={_SERVE: ARGUMENT},
     ),
     Field(

@@ -38,7 +38,7 @@ def flash(
 ) -> jax.Array:
     """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O[K, G, T, H], in tiles of `block` queries by `keys` keys.
 
-    K is the number of key/value heads (over all sequences, if there are several); the T queries are the last
+    K is the number of key-value heads (over all sequences, if there are several); the T queries are the last
     of the S positions. A step needs `vmem_bytes(block, keys, G, H=H)` of VMEM. Raises ValueError if T exceeds
     S or if a block does not divide its dimension.
     """

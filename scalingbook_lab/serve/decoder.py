@@ -60,7 +60,7 @@ def split(name: str, experts: str = "A", *, few: bool = False) -> str:
     """Return the sharding of a weight in the notation.
 
     Experts are sharded over the axes `experts`, and each expert over the other columns. With `few` there are
-    fewer key/value heads than Y · Z devices, so the devices of Z hold the same heads.
+    fewer key-value heads than Y · Z devices, so the devices of Z hold the same heads.
     """
     if name in "kv" and few:
         return "W[D_X, K_Y, H]"

@@ -102,7 +102,7 @@ class Config(Result):
     def structs(self) -> tuple[Params, Cache]:
         """Return the shape, dtype and sharding of every weight and of the cache, without allocating them."""
         shapes = transformer.shapes(self.model)
-        # with fewer key/value heads than Y · Z devices, the devices of Z compute the same keys, and only Y
+        # with fewer key-value heads than Y · Z devices, the devices of Z compute the same keys, and only Y
         # shards K
         layers, few = transformer.layer_weights(shapes), self.model.K % self.degree("YZ") > 0
         weights_structs = {}

@@ -41,7 +41,7 @@ PLAIN = Codec(encoded, decoded)
 
 
 def kv_heads(cache: LayerCache) -> int:
-    """Return the number of key/value heads on this device."""
+    """Return the number of key-value heads on this device."""
     return next(iter(cache.values())).shape[2]
 
 

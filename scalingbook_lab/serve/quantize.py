@@ -1,7 +1,7 @@
 """Quantize weights to int8 or int4 and the KV cache to int8, and measure the error of the logits.
 
 `QuantizedConfig(model, mesh, stored=jnp.int8)` is a `layout.Config` whose weights are integers with a scale
-per output channel; `codec=CACHE8` stores keys and values as int8 with a scale per token and head. The error
+per output channel; `codec=CACHE8` stores keys and values as int8 with a scale per token per head. The error
 of each number is at most half a quantization step. `compare_logits` measures the effect on the logits.
 Chapter: Serving.
 """
@@ -67,7 +67,7 @@ def summed_axes(name: str, *, in_layer: bool = True) -> tuple[int, ...]:
 
 
 def encoded(k: jax.Array, v: jax.Array) -> dict[str, jax.Array]:
-    """Return k[b, t, K, H] and v as int8, with a scale per token and head in the data type of k."""
+    """Return k[b, t, K, H] and v as int8, with a scale per token per head in the data type of k."""
     both = {name: quantize(x, (3,), scale=x.dtype) for name, x in (("k", k), ("v", v))}
     return {f"{name} {part}": x for name, numbers in both.items() for part, x in numbers.items()}
 

@@ -1,6 +1,6 @@
 """A published load test of a real server, and the same load simulated.
 
-NVIDIA served Llama 3.3 70B on two H100 to an increasing number of closed-loop clients. `SWEEP` is the
+NVIDIA served Llama 3.3 70B on two H100s to an increasing number of closed-loop clients. `SWEEP` is the
 published result; `simulated` runs the serving simulator with the calibrated efficiencies of
 `evidence.inference`, to which these measurements were not fitted. Chapter: Serving Llama 3.
 """

@@ -28,7 +28,7 @@ class Diffusion(Result):
         return self.P * self.dtype.bytes / self.chip.hbm_bytes_per_s
 
     def math_s(self, tokens: float) -> float:
-        """Return the seconds of compute: two FLOPs per weight and token."""
+        """Return the seconds of compute: two FLOPs per weight per token."""
         return 2 * self.P * tokens / self.chip.flops_per_s(self.dtype)
 
     @property
@@ -58,7 +58,7 @@ class Diffusion(Result):
     def __str__(self) -> str:
         return (
             f"{self.batch:g} × {self.T} tokens in {self.passes} passes: {si(self.block_s, 's')}, one by one "
-            f"{si(self.one_by_one_s, 's')}; even at {self.even_batch:.3g}"
+            f"{si(self.one_by_one_s, 's')}; break-even at {self.even_batch:.3g} requests"
         )
 
 

@@ -44,7 +44,7 @@ class Priced(Result):
 
     @property
     def tokens_per_s_per_chip(self) -> float:
-        """The tokens per second and chip."""
+        """The tokens per second per chip."""
         return self.tokens_per_s / self.chips  # per chip of the replica, so that layouts can be compared
 
     def usd_per_million(self, usd_per_hour: float | None = None) -> float:

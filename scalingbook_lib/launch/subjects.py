@@ -2,7 +2,7 @@
 
 `flags/subjects.csv` says which flag answers to which of the book's terms, and how its value is written.
 Everything else about a flag is looked up in the table of its launcher, the one that reads launch commands.
-Chapters: Training; Inference; Low precision and optimizers; Profiling.
+Chapters: Training; Inference; Low precision; Profiling.
 
 >>> print(comparison("profiling", "training").of("steps recorded").switches["maxtext"][0])
 profiler_steps=steps

@@ -63,8 +63,8 @@ class HostEvent(NamedTuple):
 class OperationRow(Result):
     """An operation in a run: `times` on average, `self_s` in the median run, as in `Trace.run_s`.
 
-    Both are averages over the devices. `min_s` is its shortest event, and `share` its fraction of the time in
-    which the devices were busy.
+    Both are averages over the devices. `min_s` is its shortest event, and `share` the fraction of `self_s` in
+    the sum over all operations.
     """
 
     op: Op
@@ -133,17 +133,18 @@ class Trace(Result):
     def rows(self) -> tuple[OperationRow, ...]:
         """Every operation, in descending order of self time."""
         pairs = len({(e.device, e.run) for e in self.events})
-        busy = sum(e.self_s for e in self.events) or 1.0
         events: dict[int, list[Event]] = {}
         for e in self.events:
             events.setdefault(e.op, []).append(e)
+        seconds = {op: self._median_s(op, own) for op, own in events.items()}
+        busy_s = sum(seconds.values()) or 1.0
         found = (
             OperationRow(
                 self.ops[op],
                 times=len(own) / pairs,
-                self_s=self._median_s(op, own),
+                self_s=seconds[op],
                 min_s=min(e.self_s for e in own),
-                share=sum(e.self_s for e in own) / busy,
+                share=seconds[op] / busy_s,
             )
             for op, own in events.items()
         )
@@ -235,7 +236,7 @@ class Trace(Result):
 
 def format_rows(rows: Sequence[OperationRow], limit: int = SHOWN) -> str:
     """The first `limit` rows as a table of text."""
-    head = ("operation", "what", "scope", "times", "time a run", "share")
+    head = ("operation", "what", "scope", "times", "time per run", "share")
     lines = [
         (
             r.op.name,

@@ -63,7 +63,7 @@ def data_parallel(
     )  # a reduce-scatter and an all-gather, each without the part a chip already has
     return ScalingStep(
         chips=n,
-        forward_s=2 * P * B / flops_per_s,  # a multiply and an add per parameter and token
+        forward_s=2 * P * B / flops_per_s,  # a multiply and an add per parameter per token
         # two matmuls of the same size: for the input gradient and for the weight gradient
         backward_s=4 * P * B / flops_per_s,
         network_s=moved / network_bytes_per_s(chip, axes=axes),

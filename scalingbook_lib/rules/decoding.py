@@ -37,7 +37,7 @@ class DecodeStep(Result):
 
     @property
     def tokens_per_s(self) -> float:
-        """The tokens per second of all chips: one per sequence and step."""
+        """The tokens per second of all chips: one per sequence per step."""
         return self.batch / self.total_s
 
     def usd_per_million(self, usd_per_hour: float) -> float:
@@ -71,7 +71,7 @@ def decode_step(
     W = chips * chip.hbm_bytes_per_s  # bytes/s of all chips
     return DecodeStep(
         kv_s=batch * cache_bytes / W,  # every sequence reads its own KV cache: nothing is shared
-        # a multiply and an add per parameter and token
+        # a multiply and an add per parameter per token
         matmul_s=2 * batch * (params if active is None else active) / (chips * chip.flops_per_s(compute)),
         weights_s=params * weights.bytes / W,  # once per step, for any batch
         batch=batch,

@@ -28,7 +28,7 @@ class Allocation(Result):
 
     @property
     def flops(self) -> float:
-        """The FLOPs of training, 6 per parameter and token."""
+        """The FLOPs of training, 6 per parameter per token."""
         return 6 * self.params * self.tokens
 
     @property
@@ -37,7 +37,7 @@ class Allocation(Result):
         return self.tokens / self.params
 
     def lifetime_flops(self, served_tokens: float) -> float:
-        """The FLOPs of training and of all tokens served afterwards, at 2 per parameter and token."""
+        """The FLOPs of training and of all tokens served afterwards, at 2 per parameter per token."""
         return self.flops + 2 * self.params * served_tokens
 
     def __str__(self) -> str:

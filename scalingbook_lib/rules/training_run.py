@@ -55,10 +55,9 @@ class Goodput(Result):
     share: float
 
     def __str__(self) -> str:
-        return (
-            f"a checkpoint every {_interval(self.every_s)} (best interval {_interval(self.best_s)}): "
-            f"goodput {percent(self.share, 3)}"
-        )
+        every, best = _interval(self.every_s), _interval(self.best_s)
+        beside = "" if every == best else f" (best interval {best})"
+        return f"a checkpoint every {every}{beside}: goodput {percent(self.share, 3)}"
 
 
 def _interval(seconds: float) -> str:

@@ -35,7 +35,7 @@ class TrainingEfficiency(LinkShares, Result):
       compute whole blocks.
     - A share `operands` of the bytes that matmuls read and write is exposed, at the rate of `memory`. (Inputs
       of a narrower dtype are written first.)
-    - `layer_s` is lost per layer and microbatch, once forward and twice backward. `ring_launch_s` starts each
+    - `layer_s` is lost per layer per microbatch, once forward and twice backward. `ring_launch_s` starts each
       transfer in a ring of keys and values. `fixed_s` is lost once per step.
     - Experts compute whole tiles of `expert_tile` x `expert_tile` elements, on average half a tile of rows
       too many. Routed tokens are read or written `permutation` times to sort them by expert and back. The
@@ -53,7 +53,7 @@ class TrainingEfficiency(LinkShares, Result):
     overlap: float = 1.0  # times `Plan.overlap`
     ramp: float = 0.0  # tokens per sequence
     operands: float = 0.0  # share of bytes
-    layer_s: float = 0.0  # per layer and microbatch; twice in the backward pass
+    layer_s: float = 0.0  # per layer per microbatch; twice in the backward pass
     head_ramp: float = 0.0  # elements per head
     attention_block: float = 0.0  # tokens
     permutation: float = 0.0  # passes over the routed tokens

@@ -153,7 +153,7 @@ def moments(s: TrainingShape, loop: bool | None) -> tuple[TrainingMemory, Traini
     """Return the memory at the logits, at the unembedding's gradient, and in the last backward layer."""
     plan, stored, written_out = s.plan, s.t * s.of_token(_stored(s, loop)), loop is False
     again, at_work = s.t * (s.of_token(s.work.working) + buffers.across(s)), buffers.gathered(s, loop)
-    # z: logits per microbatch and chip
+    # z: logits per microbatch per chip
     vocabulary, z = buffers.vocabulary(s), s.t * s.work.model.V / plan.tp
     # the gradient of the logits replaces the softmax, in the activations' dtype
     softmax, gradient = z * plan.bytes_of_logit, z * min(plan.activations.bytes, plan.bytes_of_logit)

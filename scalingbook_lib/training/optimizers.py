@@ -2,7 +2,7 @@
 
 AdamW updates each parameter on its own. Shampoo, SOAP and Muon treat a weight W[D, F] as a matrix: they need
 all of it on one chip, or collectives. `layouts` compares four layouts of Muon's Newton-Schulz iteration. Here
-D is the shorter side. Chapter: Low precision and optimizers.
+D is the shorter side. Chapter: Low precision.
 
 >>> print(MUON.state(70e9))
 840 GB, 12 for each parameter: weights 140 GB (17%), gradients 140 GB (17%), master 280 GB (33%), \

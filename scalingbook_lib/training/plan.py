@@ -197,8 +197,8 @@ class Plan(Result):
         if batch % each or batch < 1:
             near = max(batch // each, 1) * each
             raise PlanError(
-                f"{batch:,} sequences do not divide into {self.ranks:,} data ranks with microbatches of "
-                f"{self.microbatch}: write a multiple, as {near:,}"
+                f"{batch:,} sequences cannot be divided among {self.ranks:,} data ranks with microbatches of "
+                f"{self.microbatch}; use a multiple, such as {near:,}"
             )
         return batch // each
 

@@ -48,7 +48,7 @@ class PlannedRun(Result):
 
     @property
     def tokens_per_s_per_chip(self) -> float:
-        """Tokens per second and chip."""
+        """Tokens per second per chip."""
         return self.tokens / (self.seconds * self.chips)
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ def run_at(
     P = model.active_params if isinstance(model, Transformer) else model
     # useful FLOPs/s of all chips
     rate = pods * machine.chips * machine.chip.flops_per_s(dtype) * _positive("mfu", mfu)
-    # 2 FLOPs per parameter and token forward, 4 backward (kaplan2020scaling)
+    # 2 FLOPs per parameter per token forward, 4 backward (kaplan2020scaling)
     chips, seconds = pods * machine.chips, 6 * P * tokens / rate
     return _planned(machine, tokens, chips, seconds, usd_per_hour)
 

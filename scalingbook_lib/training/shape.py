@@ -37,14 +37,14 @@ class TrainingShape:
 
     @property
     def routed(self) -> float:
-        """The mean number of routed tokens that a chip's experts receive per microbatch and layer."""
+        """The mean number of routed tokens that a chip's experts receive per microbatch per layer."""
         experts = self.work.model.experts
         # all chips that shard one expert have its tokens
         return self.t * experts.k * self.plan.expert_ways / self.plan.tp if experts else 0.0
 
     @property
     def local_experts(self) -> float:
-        """The number of experts per layer and chip."""
+        """The number of experts per layer per chip."""
         experts = self.work.model.experts
         return experts.E / self.plan.ep if experts else 0.0
 

@@ -31,7 +31,7 @@ type Waits = dict[str, float]  # seconds by mesh axis
 class Seconds:
     """The time of a step by term; compute and memory are those of the mean pipeline stage."""
 
-    math: ByClass  # model FLOPs over C: 6 per parameter and token, and attention's
+    math: ByClass  # model FLOPs over C: 6 per parameter per token, and attention's
     recomputed_s: float  # recomputation
     memory_s: float  # norms, activation functions, exposed weight reads, and the host
     uneven_s: float  # the work of the longest stage beyond the mean one

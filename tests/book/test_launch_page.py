@@ -9,6 +9,7 @@ import pytest
 
 import scalingbook_cli as cli
 from scalingbook_book import show
+from scalingbook_book.show.switches import FlagTable
 from scalingbook_lib.launch import table
 from scalingbook_lib.units import si
 from tests.launch.test_launch_recipes import RECIPES, TIMED, read, step_of
@@ -44,7 +45,7 @@ def printed(tmp_path_factory):
     out = []
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setenv("COLUMNS", "100")
+        patch.setenv("COLUMNS", "84")
         for line in commands:
             with contextlib.redirect_stdout(io.StringIO()) as told:
                 assert cli.main(shlex.split(line)[1:]) == 0
@@ -84,3 +85,13 @@ def test_the_last_row_of_a_table_dates_its_flags():
     )
     assert "<code" in shown._repr_html_()
     assert "<code" not in repr(shown)
+
+
+def test_a_folded_table_names_its_launchers():
+    def flags(*, folded: bool) -> FlagTable:
+        return show.launcher_flags("training", "training", title="The plan in launcher flags", folded=folded)
+
+    line = "Show the flags of MaxText, Megatron-LM, torchtitan and DeepSpeed"
+    table = flags(folded=False)._repr_html_()
+    assert flags(folded=True)._repr_html_() == f"<details><summary>{line}</summary>{table}</details>"
+    assert line not in repr(flags(folded=True))

@@ -28,8 +28,8 @@ SMALL, LARGE = (models.find(f"Llama 3 {size}").params / GIB for size in ("8B", "
         ("{:.2f} PFLOPs/s", 8 * V5E.bf16_flops_per_s / 1e15),
         ("{:.2f} TB/s", 8 * V5E.hbm_bytes_per_s / 1e12),
         ("Llama 3 70B takes {:.0f} GiB in bf16 and does not fit", 2 * LARGE),
-        ("{:.2f} USD per chip and hour", V5E.usd_per_hour),
-        ("{:.2f} USD per GPU and hour", chips.H100.usd_per_hour),
+        ("{:.2f} USD per chip per hour", V5E.usd_per_hour),
+        ("{:.2f} USD per GPU per hour", chips.H100.usd_per_hour),
         ("would cost {:.0f} USD", 8 * 20 * V5E.usd_per_hour),
     ],
 )

@@ -43,11 +43,23 @@ def test_every_panel_shows_a_figure_or_a_table_and_its_derivation(panel):
     assert not shown["refused"]
     assert "<svg" in shown["picture"]["narrow"] if panel != "cost" else shown["tables"]
     assert all(line["formula"] and line["numbers"] and line["value"] for line in shown["lines"])
-    last = {"cost": "USD per million output tokens", "roofline": "decode: T, no overlap"}
-    assert shown["lines"][-1]["name"] == last.get(panel, shown["lines"][-1]["name"])
+    if panel == "cost":  # the panels of training and serving derive the numbers
+        assert [table["title"] for table in shown["tables"]] == ["The whole run"]
+        assert shown["told"][0].startswith("Serving costs $")
+        assert not shown["lines"]
+    else:
+        last = {"roofline": "decode: T, no overlap"}
+        assert shown["lines"][-1]["name"] == last.get(panel, shown["lines"][-1]["name"])
     assert shown["html"].index("workbench-fit") < shown["html"].index(
         "workbench-table" if shown["tables"] else "<svg"
     )
+
+
+def test_the_status_bar_gives_the_days_that_the_whole_run_is_expected_to_take():
+    (table,) = said("panel", (SMALL, ""), panel="cost")["tables"]
+    (days,) = [row for row in table["rows"] if row[0] == "days"]
+    bar = said("panel", (SMALL, ""), panel="plan")["fit"]["bar"]
+    assert f"{days[2]} days expected ({days[1]} for the steps alone)" in bar
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def softmax(scores):
 
 
 def grouped(q, k, v, window):
-    """Softmax attention of N query heads over K key/value heads; a window restricts the keys."""
+    """Softmax attention of N query heads over K key-value heads; a window restricts the keys."""
     q = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[-1])
     if window is None or window >= k.shape[1]:
         p = softmax(jnp.einsum("btkgh,bskh->bkgts", q, k))

@@ -86,7 +86,12 @@ def rows() -> Cells:
         errors = Summary.of(kind, [one.error for _, one in same])
         inside = share(mean(one.in_interval for _, one in same), 0)
         sizes = share(errors.mean), share(errors.median), signed(errors.bias)
-        yield f"{chip}, {by}: {_in_words(kind)}", str(errors.runs), *sizes, inside
+        yield f"{chip}, {_program(by)}: {_in_words(kind)}", str(errors.runs), *sizes, inside
+
+
+def _program(name: str) -> str:
+    """Return the program that was measured as the page prints it: 'Hugging Face transformers 5.17'."""
+    return name.replace("lab.train", "our own trainer").replace("transformers", "Hugging Face transformers")
 
 
 def _in_words(kind: str) -> str:

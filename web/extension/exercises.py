@@ -6,6 +6,7 @@ in the library's check, which the page's worker evaluates.
 """
 
 import posixpath
+from collections.abc import Mapping
 from html import escape
 from itertools import groupby
 
@@ -28,17 +29,12 @@ from web.extension.page_data import page_data
 
 LOG = logging.getLogger(__name__)
 # Colab opens a notebook from a public address; if the book has none, readers upload the notebook.
-IN_COLAB = (
-    '<li><a href="{address}">Open the exercises of this chapter in Colab</a>, and run the first cells.</li>'
-)
-UPLOADED = (
-    '<li><a href="{address}" download>Download the exercises of this chapter</a> as a notebook. It contains '
-    "the library.</li><li>Open it in Jupyter, or in Colab with <em>File &gt; Upload notebook</em>, and run "
-    "its first cells.</li>"
-)
+IN_COLAB = '<a href="{address}">open the notebook in Colab</a>'
+UPLOADED = "open the notebook in Jupyter, or in Colab with <em>File &gt; Upload notebook</em>,"
 WRITE_AND_RUN = (
-    "<li>Write your function below <em>{title}</em>, and run its cells. The notebook runs the "
-    "function, judges the result, and says what is wrong.</li>"
+    "To answer an exercise that asks for a function, {opened} and run its first cells. Write your function "
+    "below the title of the exercise, and run the cells there. The notebook runs the function, judges the "
+    "result, and says what is wrong."
 )
 LEVELS = {1: "warm-up", 2: "core", 3: "stretch"}
 
@@ -63,10 +59,13 @@ class Exercises(SphinxDirective):
         except (ValueError, OSError) as error:
             LOG.warning("exercises %s: %s", stem, error, location=self.get_location())
             return []
-        above = shown(self.env).setdefault(self.env.docname, [])
-        again = any(key.startswith(f"{stem}.") for key in above)  # a page may ask in several sections
-        above.extend(one.key for one in read)
-        intro = "" if again else self._notebook(stem) + self._elsewhere(stem, [one.key for one in read])
+        asked, keys = shown(self.env).setdefault(self.env.docname, []), [one.key for one in read]
+        above = [key for key in asked if key.startswith(f"{stem}.")]  # a page may ask in several sections
+        asked.extend(keys)
+        intro = "" if above else self._notebook(stem)
+        if _ask_for_a_function(keys, known) and not _ask_for_a_function(above, known):
+            intro += self._where_code_runs(stem)
+        intro += "" if above else self._elsewhere(stem, keys)
         return [*([raw(intro)] if intro else []), *(self._exercise(one, known.get(one.key)) for one in read)]
 
     def _notebook(self, stem: str) -> str:
@@ -78,16 +77,14 @@ class Exercises(SphinxDirective):
         here = posixpath.dirname(self.env.docname) or "."
         return posixpath.relpath(f"{downloads.FOLDER}/exercises/{stem}.ipynb", here)
 
-    def _where_code_runs(self, exercise: exercises.Exercise) -> nodes.raw:
-        """Steps that lead to the notebook in which a function is written and checked."""
-        stem = exercise.key.partition(".")[0]
+    def _where_code_runs(self, stem: str) -> str:
+        """Return how a function is written and checked in the notebook."""
         address = colab(self.env.app.book_repository, f"exercises/{stem}.ipynb")  # type: ignore[attr-defined]
-        steps = (IN_COLAB if address else UPLOADED).format(address=address or self._download(stem))
-        steps += WRITE_AND_RUN.format(title=escape(f"{exercise.number}. {exercise.title}"))
-        return raw(f'<ol class="exercise-steps">{steps}</ol>')
+        opened = IN_COLAB.format(address=address) if address else UPLOADED
+        return f'<p class="exercise-programs">{WRITE_AND_RUN.format(opened=opened)}</p>'
 
     def _elsewhere(self, stem: str, here: list[str]) -> str:
-        """Return a line that says on which pages the chapter's other exercises are."""
+        """Return a folded line that says on which pages the chapter's other exercises are."""
         self.env.note_dependency(str(ROOT / "_toc.yml"))
         others: dict[str, list[exercises.Exercise]] = {}
         shown_by = places(stem)
@@ -96,8 +93,9 @@ class Exercises(SphinxDirective):
             if one.key not in here and page not in ("", posixpath.basename(self.env.docname)):
                 others.setdefault(page, []).append(one)
         told = "; ".join(_others(page, others[page]) for page in sorted(others, key=numbers.rank))
-        said = f"The notebook also contains the exercises of other pages: {told}."
-        return f'<p class="exercise-others">{said}</p>' if told else ""
+        summary = "The notebook also contains exercises that are on other pages."
+        listed = f"<summary>{summary}</summary><p>{told}.</p>"
+        return f'<details class="exercise-others">{listed}</details>' if told else ""
 
     def _exercise(self, exercise: exercises.Exercise, check: Check | None) -> nodes.Node:
         if check is None:
@@ -115,7 +113,8 @@ class Exercises(SphinxDirective):
             if output.figure:
                 box += raw(output.figure)
         if check.kind == "program":
-            box += self._where_code_runs(exercise)
+            title = escape(f"{exercise.number}. {exercise.title}")
+            box += raw(f"<p>Write your function below <em>{title}</em> in the notebook.</p>")
         box += raw(form(exercise, check, self._solution(exercise)))
         return box
 
@@ -123,6 +122,11 @@ class Exercises(SphinxDirective):
         stem = exercise.key.partition(".")[0]
         page = posixpath.relpath(f"solutions/{stem}.html", posixpath.dirname(self.env.docname) or ".")
         return f"{page}#{nodes.make_id(f'{exercise.number}. {exercise.title}')}"
+
+
+def _ask_for_a_function(keys: list[str], known: Mapping[str, Check]) -> bool:
+    """Return whether one of these exercises is answered with a function."""
+    return any(key in known and known[key].kind == "program" for key in keys)
 
 
 def places(stem: str) -> dict[str, str]:
@@ -195,7 +199,8 @@ def _field(exercise: exercises.Exercise, check: Check) -> str:
         )
         return f'<fieldset class="answer-choices"><legend>Your answer</legend>{radios}</fieldset>'
     if check.kind == "program":
-        said = f'<input type="radio" name="answer" value="{SOLVED}"> <span>The notebook says: right</span>'
+        said = "<span>The notebook accepted my function</span>"
+        said = f'<input type="radio" name="answer" value="{SOLVED}"> {said}'
         legend = "<legend>Your function</legend>"
         return f'<fieldset class="answer-choices">{legend}<label>{said}</label></fieldset>'
     asks, shape = ("in the notation", "A[I_X, J]") if check.kind == "notation" else _number(check)
@@ -210,7 +215,13 @@ def _field(exercise: exercises.Exercise, check: Check) -> str:
 def _number(check: Check) -> tuple[str, str]:
     """Return the label of a number field, and an example of its format."""
     shapes = {"s": "such as 1.5 ms", "B": "such as 1.5 MB", "bytes": "such as 1.5 MB"}
-    return _asked(check.unit), shapes.get(check.unit, "such as 1.5e6")
+    return _asked(check.unit), shapes.get(
+        check.unit, "such as 64" if _is_count(check.unit) else "such as 1.5e6"
+    )
+
+
+def _is_count(unit: str) -> bool:
+    return unit.isalpha() and unit != "FLOPs"
 
 
 def _asked(unit: str) -> str:
@@ -228,7 +239,7 @@ def _asked(unit: str) -> str:
     }
     if not unit:
         return "as a plain number"
-    return units.get(unit) or (f"number of {unit}" if unit.isalpha() and unit != "FLOPs" else f"in {unit}")
+    return units.get(unit) or (f"as a number of {unit}" if _is_count(unit) else f"in {unit}")
 
 
 def shown(env: BuildEnvironment) -> dict[str, list[str]]:

@@ -19,8 +19,8 @@ from web.extension.page_data import shows_the_library
 
 BUILT = "The report below is that of the example. It was computed when the book was built."
 FIELDS = (
-    ("machine", "Machine", "As in v5p:4x4x4 or h100:64. Without it, no times are estimated."),
-    ("mesh", "Mesh axes", "As in data=16,model=4. Without them, axes are inferred."),
+    ("machine", "Machine", "For example, v5p:4x4x4 or h100:64. Without a machine, no times are estimated."),
+    ("mesh", "Mesh axes", "For example, data=16,model=4. Without them, axes are inferred."),
 )
 
 

@@ -103,7 +103,7 @@ def _machines(command: str) -> str:
 def _form() -> str:
     fields = "".join(map(_field, FIELDS))
     return (
-        '<form class="workbench-setup" autocomplete="off"><fieldset><legend>Set-up</legend>'
+        '<form class="workbench-setup" autocomplete="off"><fieldset><legend>Setup</legend>'
         f"{fields}<details><summary>Paste a config.json</summary>"
         '<div class="workbench-field"><label for="wb-config">config.json</label><textarea id="wb-config" '
         'name="config" rows="6" spellcheck="false"></textarea><p class="workbench-error" hidden></p></div>'

@@ -96,7 +96,7 @@ CHECKS = (
         answer=lambda: 6 * M8.params * 15e12 / (256 * 0.4 * chips.V6E.bf16_flops_per_s),
         unit="s",
         hints=(
-            "Training takes 6 FLOPs per parameter and token.",
+            "Training takes 6 FLOPs per parameter per token.",
             "256 chips of 918 TFLOPs/s reach 40% of their peak.",
         ),
         mistakes=(

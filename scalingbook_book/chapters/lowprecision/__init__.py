@@ -1,1 +1,1 @@
-"""Explorers, figures and checks of the chapter on low precision and optimizers."""
+"""Explorers, figures and checks of the chapter on low precision."""

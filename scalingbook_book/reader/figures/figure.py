@@ -4,6 +4,7 @@ A figure is a pure function of the library, so the same library gives the same b
 by the library, never typed in.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from scalingbook_book.reader.draw.svg import escape
 from scalingbook_book.reader.explorers.view import Panel
 from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.units import Result
+
+_AXES = re.compile(r"(?<=[A-Z])_([A-Z]+)(?=[,\]])")  # the mesh axes in A[I_X, J_Y]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,5 +50,5 @@ class Figure(Result):
             f'<figure class="fig"{anchor}>\n'
             f'<div class="fig-wide" {label_attributes}>{self.picture(wide=True)}</div>\n'
             f'<div class="fig-narrow" {label_attributes} hidden>{self.picture(wide=False)}</div>\n'
-            f"<figcaption>{escape(self.caption)}</figcaption>\n</figure>"
+            f"<figcaption>{_AXES.sub(r'<sub>\1</sub>', escape(self.caption))}</figcaption>\n</figure>"
         )

@@ -97,7 +97,7 @@ class InferenceRun(PublishedRun):
 
     @property
     def tokens_per_s_per_chip(self) -> float:
-        """Tokens per second and chip."""
+        """Tokens per second per chip."""
         return self.tokens_per_s / self.chips
 
     def __str__(self) -> str:

@@ -63,7 +63,7 @@ def activations(
     """What `jax.checkpoint` around each layer saves: everything,
     matmuls, those without batch, or layer inputs.
 
-    With `flash`, scores never leave the chip: the kernel saves its output and one number per query and head,
+    With `flash`, scores never leave the chip: the kernel saves its output and one number per query per head,
     recomputes the scores in its backward pass, and is not a matmul for a policy. ValueError for an unknown
     policy.
     """

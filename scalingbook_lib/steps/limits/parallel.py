@@ -171,7 +171,7 @@ def pipeline_parallel(
     dtype: DType = BF16,
     moved: DType = BF16,
 ) -> PipelineLimit:
-    """The forward pass of `tokens` tokens per chip and step in m microbatches through L MLPs on p stages.
+    """The forward pass of `tokens` tokens per chip per step in m microbatches through L MLPs on p stages.
 
     Per step, p times a chip's tokens pass through its stage of L/p layers, so a microbatch gives each of the
     `model_parallel` chips of a stage p · tokens / m of them: w · D bytes each per send, and 2 · matrices · D

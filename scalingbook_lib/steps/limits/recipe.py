@@ -1,7 +1,7 @@
 """The limits of compute-bound training in low precision, with one data type per matmul and per transfer.
 
 A matmul in a faster type raises C and with it every limit; a transfer in fewer bytes lowers its own limit. A
-recipe therefore names both. Chapter: Low precision and optimizers.
+recipe therefore names both. Chapter: Low precision.
 
 >>> from scalingbook_lib.machines import Cluster, chips
 >>> from scalingbook_lib.units import FP8

@@ -1,4 +1,4 @@
-"""Laws of speed-up, of the strong-scaling limit, and of strong and weak scaling."""
+"""Laws of speedup, of the strong-scaling limit, and of strong and weak scaling."""
 
 import pytest
 

@@ -147,7 +147,7 @@ def test_the_bubble_is_the_closed_form():
     (Plan(fsdp=512, cp=2, context="ulysses"), "not divide into 512"),
     (Plan(pp=128, fsdp=8), "80 layers are too few for 128 stages"),
     (Plan(ep=8, fsdp=1024), "has no experts for ep=8: write 1"),
-    (Plan(fsdp=1024, microbatch=3), "write a multiple, as 3,072"),
+    (Plan(fsdp=1024, microbatch=3), "use a multiple, such as 3,072"),
     (Plan(dp=1024), "a chip would hold"),
     (Plan(fsdp=64, pp=16, schedule="interleaved", chunks=5, microbatch=16), "must be a multiple of"),
 ])  # fmt: skip

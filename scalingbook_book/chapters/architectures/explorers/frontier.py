@@ -69,7 +69,7 @@ class Pool:
 
     @property
     def acceptance_length(self) -> float:
-        """Tokens per sequence and step, if each draft is accepted with the same probability."""
+        """Tokens per sequence per step, if each draft is accepted with the same probability."""
         return sum(self.accepted**k for k in range(self.drafts + 1))
 
     @cached_property
@@ -131,7 +131,7 @@ def _frontier(*, gpu: str, degree: str, users: int, drafts: int, accepted: float
             Readout("decode step", step.total_s, "s"),
             Readout("ITL", itl_s, "s"),
             Readout("TTFT without waiting", pool.prefill.total_s, "s"),
-            Readout("tokens per step and user", pool.acceptance_length, "", sig3(pool.acceptance_length)),
+            Readout("tokens per step per user", pool.acceptance_length, "", sig3(pool.acceptance_length)),
             Readout("output tokens/s per decode GPU", users / itl_s, "", count(round(users / itl_s))),
             Readout.percent("GPUs for prefill", share),
             Readout("sequences that fit on a GPU", pool.room, "", count(round(pool.room))),

@@ -121,7 +121,7 @@ def _chunk(*, chunk: int, d: int, side: str, erases: bool) -> View:
     now, full = state.chunk_flops(chunk), state.chunk_flops(chunk, unit)
     chart = Chart(
         Scale("tokens per chunk", "", "pow2"),
-        Scale("FLOPs per token and head", "", "log"),
+        Scale("FLOPs per token per head", "", "log"),
         (
             Curve("formula", _CHUNKS, exact, 0),
             Curve("padded to the matrix unit", _CHUNKS, padded, 1),
@@ -130,7 +130,7 @@ def _chunk(*, chunk: int, d: int, side: str, erases: bool) -> View:
     )
     fewest = "which is the minimum" if best == chunk else f"and the minimum is at {count(best)}"
     return View(
-        f"By the formula, chunks of {count(chunk)} take {count(round(now))} FLOPs per token and head. "
+        f"By the formula, chunks of {count(chunk)} take {count(round(now))} FLOPs per token per head. "
         f"Padding to a matrix unit of {side} × {side} increases this to {count(round(full))} "
         f"({percent(now / full)} utilization), {fewest}.",
         (chart,),
@@ -171,7 +171,7 @@ def _relay(*, X: int, T: int, heads: int, erases: bool, entry: str) -> View:
     lengths = [2.0**e for e in range(12, 22)]
     chart = Chart(
         Scale("tokens in the sequence", "", "pow2"),
-        Scale("received per chip and layer", "B", "log"),
+        Scale("received per chip per layer", "B", "log"),
         (
             Curve("states", lengths, [relay for _ in lengths], 0),
             Curve("keys and values", lengths, [entries * t / X * (X - 1) for t in lengths], 1),

@@ -189,7 +189,7 @@ def relay() -> Figure:
         "states, each chip sends the others what its part of the sequence does to an incoming "
         f"state. For a layer of Kimi K3, that is {si(one, 'B')}, however long the part is. Ring "
         f"attention passes on every key and value: {si(caches, 'B')} of latent vectors per chip. "
-        "Arrows are not to scale.",
+        "(Only the arrows to the next chip are drawn, not to scale.)",
         parts=lambda wide: [_relay(wide, (one, caches))],
     )
 

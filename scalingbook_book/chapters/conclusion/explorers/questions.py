@@ -155,7 +155,7 @@ def _cache(r: Random) -> Question:
     return Question(
         f"KV cache of {S:,} tokens, {model.name}",
         f"How large is the bf16 KV cache of {S:,} tokens of {model.name} ({model.L} layers, {model.K} "
-        f"key/value heads of {model.H})?",
+        f"key-value heads of {model.H})?",
         found.nbytes,
         "B",
         f"2 · {model.L} · {model.K} · {model.H} values of 2 bytes: "

@@ -30,7 +30,7 @@ def model() -> Transformer:
 
 
 def front(efficiency: ServingEfficiency, **ways: int) -> planner.Front:
-    """The ways to serve it on eight H200, with these degrees if any are given."""
+    """The ways to serve it on eight H200s, with these degrees if any are given."""
     return planner.serve(
         model(),
         Cluster.of(H200, 8),

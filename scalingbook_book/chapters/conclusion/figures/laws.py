@@ -16,6 +16,7 @@ from scalingbook_book.reader.figures.shapes import (
     Words,
 )
 from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_book.reader.words import join_and
 from scalingbook_lib import collectives, models, rules, training
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import H100, V5P
@@ -102,7 +103,7 @@ def split() -> Figure:
     return Figure(
         key="conclusion.split",
         alt=f"Three pairs of bars, compute and AllReduce: {said}.",
-        caption="Compute and AllReduce time of a sharded matmul, on three numbers of chips. Doubling the "
+        caption=f"Compute and AllReduce time of a sharded matmul on {join_and(map(str, found))} chips. Doubling the "
         f"number of chips halves the compute time, but not the time of the AllReduce. (X[{ROWS}, "
         f"{F}] times W[{F}, {D}] in bf16, with the contracting dimension sharded over one axis of "
         "v5p.)",

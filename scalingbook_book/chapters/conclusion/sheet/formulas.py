@@ -91,7 +91,7 @@ FORMULAS = (
         question="collectives under one switch",
         formula="AllGather M (1 − 1/n) / W; AllToAll: the same, divided by n",
         tex=r"\text{AllGather}\ M\,(1 - 1/n)/W,\ \text{AllToAll: the same, divided by}\ n", unit="s",
-        holds="W is all links of one GPU, one direction", case="AllToAll of 1 GB on 8 H100",
+        holds="W is all links of one GPU, one direction", case="AllToAll of 1 GB on 8 H100s",
         value=lambda: collectives.all_to_all(1e9, *_NODE.levels).bandwidth_s,
         by_hand=lambda: 1e9 * 7 / 64 / _NVLINK,
     ),
@@ -164,7 +164,7 @@ FORMULAS = (
         by_hand=lambda: 2 * _M.L * _M.K * _M.H * 2,
     ),
     Formula(
-        question="linear attention, prefill, per token and head", formula="4 d² + 4 c d FLOPs",
+        question="linear attention, prefill, per token per head", formula="4 d² + 4 c d FLOPs",
         tex=r"4d^2 + 4cd\ \text{FLOPs}", unit="FLOPs",
         holds="full chunks, no delta rule; full attention: 4 S d", case="d = 128, chunks of c = 64",
         value=lambda: arithmetic.RecurrentState(heads=1, key=128, value=128).chunk_flops(64),

@@ -106,7 +106,7 @@ _LETTERS = (
     "C FLOPs/s of one chip · W_hbm, W_ici bytes/s of its HBM, and into it along one torus axis · W_1 "
     "one link, one direction · W into one GPU under a switch · n chips · n_ax torus axes used at once · M "
     "bytes of the array · B tokens, or sequences in decode · D model "
-    "width · F width of the MLP · L layers · K key/value heads · H size of a head · P parameters · T "
+    "width · F width of the MLP · L layers · K key-value heads · H size of a head · P parameters · T "
     "tokens of a sequence · E experts, k per token · a bytes of a cached value · w bytes of a "
     "weight · M_kv bytes of one sequence's cache · X data-parallel degree · n_X, n_Y torus axes for data and "
     "tensor parallelism · p stages · m microbatches · q elements per scale of s bits · "

@@ -205,7 +205,7 @@ LAYERS = (
         difficulty=2,
         hints=(
             "The input of a layer has D elements per token.",
-            "A layer performs two FLOPs per parameter and token, and has about 0.86 billion parameters.",
+            "A layer performs two FLOPs per parameter per token, and has about 0.86 billion parameters.",
         ),
         mistakes=(
             Mistake(

@@ -27,7 +27,7 @@ def _outer_s(Y: int = 64) -> float:
 
 
 def _line() -> tuple[float, float]:
-    """Alpha, and seconds a byte, through two sizes of a measured gather over eight H100."""
+    """Alpha, and seconds a byte, through two sizes of a measured gather over eight H100s."""
     (run,) = (r for r in measured.RUNS if (r.chip, r.n, r.collective) == (chips.H100, 8, "all-gather"))
     took = dict(zip(run.sizes, run.microseconds, strict=True))
     small, large = 64 * MiB, 512 * MiB

@@ -96,9 +96,9 @@ def _gains(
     marks.append(Points("", [n], [gains[n - 2]], [f"{count(gains[n - 2])} ×"], 0))
     return Chart(
         Scale("GPUs", "", "linear", 1, max(ns) + 1),
-        Scale("speed-up of an AllReduce", "×", low=0, high=2.2),
+        Scale("speedup of an AllReduce", "×", low=0, high=2.2),
         marks,
-        "Speed-up from in-network reduction",
+        "Speedup from in-network reduction",
     )
 
 

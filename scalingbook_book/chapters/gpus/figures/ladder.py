@@ -27,7 +27,8 @@ def ladder() -> Figure:
     """The steps from a naive matmul to near-peak on H100 and B200: ceilings as frames, measurements as bars."""
     one, two = steps_of(H100), steps_of(B200)
     above = [rung.step for rung in (*one, *two) if rung.reached > rung.ceiling]
-    beyond = f" (Ceilings are estimates; {', '.join(above)} is above its own.)" if above else ""
+    quoted = ", ".join(f'"{step}"' for step in above)
+    beyond = f" (Ceilings are estimates: for {quoted}, the measured bar is longer.)" if above else ""
     return Figure(
         key="gpus.ladder",
         alt=f"Two groups of horizontal bars in percent of the peak. In each row, a wide bar is the ceiling of a kernel and a narrow bar inside it is the measured rate. On the H100, {len(one)} "

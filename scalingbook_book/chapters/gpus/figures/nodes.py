@@ -116,7 +116,7 @@ def stages() -> Figure:
         alt=f"Time of an AllGather of {si(GATHERED, 'B')} over 1 to {NODES[-1]} nodes. NVLink's curve is flat at {si(nvlink[0], 's')}. The curve of the NICs rises from zero, crosses it between "
         f"{over - 1} and {over} nodes, and approaches {si(limit, 's')}.",
         caption="Time of an AllGather against the number of nodes, over NVLink and over the NICs. The "
-        "larger of the two determines the total time. The more nodes there are, the larger is the "
+        "larger of the two determines the total time. The more nodes there are, the larger the "
         f"part of the array that each node lacks. With {over} or more nodes, the NICs are the "
         f"bottleneck, and their time approaches {si(limit, 's')}.",
         parts=lambda wide: [_curves(nvlink, cards, limit)],
@@ -131,7 +131,7 @@ def _curves(nvlink: list[float], cards: list[float], limit: float) -> Chart:
         RefLine("all of M through the NICs", limit, axis="y"),
     )
     return Chart(
-        x=Scale("nodes of eight H100", "", "pow2"),
+        x=Scale("nodes of eight H100s", "", "pow2"),
         y=Scale("time", "s", low=0, high=limit * 1.15),
         marks=marks,
     )

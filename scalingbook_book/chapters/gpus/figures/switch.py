@@ -13,7 +13,7 @@ AT_8_GIB = 33  # the runs at 2^33 bytes, with and without sums in the switch
 
 
 def sums() -> Figure:
-    """An AllReduce in a ring and with in-network reduction, with the theoretical and measured speed-up."""
+    """An AllReduce in a ring and with in-network reduction, with the theoretical and measured speedup."""
     promised, measured = _promised(), _measured()
     return Figure(
         key="gpus.sums",
@@ -21,7 +21,7 @@ def sums() -> Figure:
         f"it. Bars: {promised:.2f} times as fast in theory, {measured:.2f} measured.",
         caption="An AllReduce in a ring and with in-network reduction. In a ring, each GPU sends almost "
         "twice the array; with in-network reduction, it sends the array and its own part of "
-        f"the sum. In theory, that is {promised:.2f} times as fast for eight GPUs; the measured speed-up is {measured:.2f}. "
+        f"the sum. In theory, that is {promised:.2f} times as fast for eight GPUs; the measured speedup is {measured:.2f}. "
         "(AllReduce of 8 GiB on eight H200s.)",
         parts=lambda wide: [_ways(wide), _gains(wide, promised, measured)],
     )
@@ -34,7 +34,7 @@ def _promised() -> float:
 
 
 def _measured() -> float:
-    """8 GiB over eight H200: the seconds of a ring over those of sums in the switch."""
+    """8 GiB over eight H200s: the seconds of a ring over those of sums in the switch."""
     took = {
         run.algorithm: run.microseconds[0]
         for run in RUNS

@@ -80,7 +80,7 @@ def _gain(found: list[inference.Speculation], best: inference.Speculation, draft
         RefLine("no gain", 1.0, axis="y"),
     )
     y = Scale("speedup", "", "linear", 0.0)
-    return Chart(Scale("draft length K"), y, marks, title="Speedup over plain decode")
+    return Chart(Scale("draft length γ"), y, marks, title="Speedup over plain decode")
 
 
 def _round(one: inference.Speculation, step_s: float) -> Bars:
@@ -130,7 +130,7 @@ SPECULATIVE = Explorer(
         "S": Slider("context length", 512, 131072, 2048, "pow2"),
         "B": Slider("sequences, B", 1, 512, 4, "log"),
         "acceptance": Slider("acceptance rate", 0.0, 0.98, 0.8, step=0.02),
-        "draft": Slider("draft length K", 0, MOST, 4),
+        "draft": Slider("draft length γ", 0, MOST, 4),
         "cost": Slider("cost of a draft token, in plain steps", 0.0, 0.5, 0.14, step=0.01),
     },
     view=_speculative,

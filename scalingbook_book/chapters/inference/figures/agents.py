@@ -105,14 +105,14 @@ def reuse() -> Figure:
     half = percent(at["recorded"][FITS.index(0.5)])
     return Figure(
         key="inference.reuse",
-        alt="Hit rate against the fraction of the working set that fits. With regular gaps it is 0 until "
-        "everything fits, and then 1. With four-stage Erlang gaps it is a curve below the diagonal, with random "
-        f"gaps the diagonal, and with recorded gaps it is already at {half} when half fits. Simulated dots lie on "
+        alt="Hit rate against the fraction of the working set that fits. With regular pauses it is 0 until "
+        "everything fits, and then 1. With four-stage Erlang pauses it is a curve below the diagonal, with random "
+        f"pauses the diagonal, and with recorded pauses it is already at {half} when half fits. Simulated dots lie on "
         "the curves.",
         caption="The fraction of returning sessions whose prefix an LRU cache still holds, against the size of the "
         "pool. If all sessions return at regular intervals, the hit rate is a cliff. If they return at "
-        "random, it equals the fraction that fits. Erlang gaps, sums of four random stages, lie between the two. "
-        "Recorded sessions of a coding agent have many short gaps and a "
+        "random, it equals the fraction that fits. Erlang pauses, sums of four random stages, lie between the two. "
+        "Recorded sessions of a coding agent have many short pauses and a "
         "few long ones, so that with half of the memory, most of them are found. (Lines: the formula; dots: simulated.)",
         parts=lambda wide: [
             Chart(

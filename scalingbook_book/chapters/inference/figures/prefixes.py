@@ -133,22 +133,22 @@ def hit_rates(pool: int | None = None) -> tuple[float, ...]:
 
 def cliff() -> Figure:
     """What happens to the hit rate when the conversations no longer fit in the cache?"""
-    rounds = list(range(ROUNDS))
+    rounds = list(range(1, ROUNDS + 1))
     whole, limited = hit_rates(), hit_rates(POOL)
     last = percent(MEASURED[-1])
     return Figure(
         key="inference.cliff",
         alt=f"Hit rate by round of {CLIENTS} conversations. Without evictions it rises to "
         f"{percent(whole[-1])}. With a pool of {count(POOL)} tokens, simulated and measured values rise to "
-        f"{percent(MEASURED[2])} in round 2 and then fall together, to {last} in the last round.",
+        f"{percent(MEASURED[2])} in the third round and then fall together, to {last} in the last round.",
         caption=f"Hit rate of {CLIENTS} multi-turn conversations by round, each with {QUESTION} new prompt "
         f"tokens and {ANSWER} answer tokens. As long as everything fits, more of each prompt is known in "
-        "every round. In round 3 the conversations outgrow the pool, and the hit rate falls much faster than "
+        "every round. In the fourth round, the conversations outgrow the pool, and the hit rate falls much faster than "
         "the fraction of them that fits: the cache evicts exactly what is needed next. (Line: simulated with a "
         f"pool of {count(POOL)} tokens; dots: measured with SGLang.)",
         parts=lambda wide: [
             Chart(
-                Scale("round", "", "linear", 0, ROUNDS - 1),
+                Scale("round", "", "linear", 1, ROUNDS),
                 Scale("hit rate", "", "linear", 0, 1),
                 (
                     Curve("nothing evicted", rounds, whole, IDLE, dashed=True),

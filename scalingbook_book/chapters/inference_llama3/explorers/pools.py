@@ -1,4 +1,4 @@
-"""Explorer of the number of prefill servers per decode server: balanced by the rule, then simulated."""
+"""Explorer of the number of prefill servers per decode server: balanced by the formula, then simulated."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -101,7 +101,7 @@ def _rates(found: Balance, run: serving.ServingRun, G: int, prefill: int, decode
     sizes = [1 + k / 4 for k in range(4 * MOST - 3)]
     balanced = found.pools.ratio * decode
     marks = [
-        Curve(f"by the rule, {decode} decode", sizes, [found.pools.rate_per_s(p, decode) for p in sizes], 0),
+        Curve(f"formula, {decode} decode", sizes, [found.pools.rate_per_s(p, decode) for p in sizes], 0),
         Points("simulated", [prefill], [served(run, G)], [f"{sig3(served(run, G))} simulated"], 1),
         *([RefLine("balanced", balanced)] if 1 <= balanced <= MOST else []),
     ]

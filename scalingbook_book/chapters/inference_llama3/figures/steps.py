@@ -95,7 +95,7 @@ def step() -> Figure:
             f"{name}: {', '.join(si(part, 's') for part in parts if part)}" for name, parts in lanes.items()
         )
         + ".",
-        caption=f"Components of a decode step, by the rule without communication and on two slices. With "
+        caption=f"Components of a decode step, by the decode rule without communication and on two slices. With "
         f"communication, a step on a 4 × 4 takes {first} instead of {si(rule.total_s, 's')}. On twice the chips, it takes {second}: each chip reads half as "
         f"many bytes, but hop latency grows. ({B} sequences of {S:,} tokens, int8.)",
         parts=lambda wide: [_lanes(wide, lanes)],

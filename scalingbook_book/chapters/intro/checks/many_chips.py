@@ -106,7 +106,7 @@ MANY_CHIPS = (
     ),
     Check(
         key="intro.largest-speed-up",
-        title="The largest possible speed-up",
+        title="The largest possible speedup",
         answer=lambda: 1.5 * 2**20 / rules.data_parallel_tokens(chips.V5E),
         difficulty=3,
         hints=(

@@ -63,19 +63,19 @@ SIZES = (
         answer=lambda: 8192 * _CACHE,
         unit="B",
         hints=(
-            "For every token, each layer stores a key and a value for each of its 8 key/value heads.",
+            "For every token, each layer stores a key and a value for each of its 8 key-value heads.",
             "That is 2 · L · K · H elements per token, at 2 bytes each, times the number of tokens.",
         ),
         mistakes=(
             Mistake(
-                8.0, "The 64 query heads share 8 key/value heads, and only the key/value heads are cached."
+                8.0, "The 64 query heads share 8 key-value heads, and only the key-value heads are cached."
             ),
             Mistake(
                 0.5,
                 "A factor of two is missing: there is a key and a value, and each bf16 element takes two "
                 "bytes.",
             ),
-            Mistake(1 / 8, "That is for one key/value head. There are 8."),
+            Mistake(1 / 8, "That is for one key-value head. There are 8."),
             Mistake(1 / 80, "That is for one layer. There are 80."),
             Mistake(1 / 8192, "That is for one token. The sequence has 8,192."),
         ),
@@ -143,7 +143,7 @@ SIZES = (
         unit="s",
         difficulty=2,
         hints=(
-            "Training takes 6 FLOPs per parameter and token.",
+            "Training takes 6 FLOPs per parameter per token.",
             "The peak of the pod is 8,960 · 4.59e14 FLOPs/s, and the run reaches 40% of it.",
         ),
         mistakes=(
@@ -159,7 +159,7 @@ SIZES = (
             Mistake(8960.0, "That is how long a single chip would need."),
             Mistake(
                 1 / 3,
-                "Two FLOPs per parameter and token cover only the forward pass. The backward pass needs "
+                "Two FLOPs per parameter per token cover only the forward pass. The backward pass needs "
                 "four more.",
             ),
         ),

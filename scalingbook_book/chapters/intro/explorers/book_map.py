@@ -148,7 +148,7 @@ CHAPTERS = (
     ),
     Chapter(
         "lowprecision",
-        "Low precision and optimizers",
+        "Low precision",
         "Which number format for which tensor?",
         "bytes: (bits + s/q) / 8",
         f"{NVFP4.bytes:g} bytes per element in NVFP4; {OPTIMIZERS['Muon'].state(1).total:g} bytes of training state per parameter with Muon",
@@ -185,7 +185,7 @@ CHAPTERS = (
     Chapter(
         "posttraining_energy",
         "Energy and power",
-        "How much electricity does a training run take, and how much does a token take?",
+        "How much electricity does a training run use, and how much does a token?",
         "chip-hours · watts · node · PUE",
         f"{energy(chips.H100, 30.84e6 * 3600, SITE).mwh / 1e3:.1f} GWh at the site for the 30.84 million H100 hours of Llama 3.1 405B",
     ),
@@ -220,7 +220,7 @@ def _map(*, path: str, step: int) -> View:
     here = order[at]
     cells = [[_box(chapter, place, at)] for place, chapter in enumerate(order)]
     return View(
-        f"{at + 1} of {len(order)}: {here.title}. {here.question}",
+        f"Chapter {1 + CHAPTERS.index(here)}: {here.title}. {here.question}",
         (Grid(f"Path: {path}", [str(1 + CHAPTERS.index(c)) for c in order], (), cells),),
         (
             Readout("formula", 0, "", here.formula),
@@ -244,6 +244,6 @@ BOOK_MAP = Explorer(
     key="intro.map",
     title="Map of the book",
     question="What formula and what number does each chapter give you?",
-    controls={"path": Choice("reading path", tuple(PATHS)), "step": Steps("chapter")},
+    controls={"path": Choice("reading path", tuple(PATHS)), "step": Steps("chapters finished")},
     view=_map,
 )

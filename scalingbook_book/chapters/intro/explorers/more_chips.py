@@ -77,7 +77,7 @@ def _efficiency_chart(
         Scale("chips n", "", "log", 1, COUNTS[-1]),
         Scale("efficiency", "%", "linear", 0, 110),
         (
-            Curve("speed-up / n", COUNTS, [100 * scaling.strong_efficiency(s, one) for s in many], 0),
+            Curve("speedup / n", COUNTS, [100 * scaling.strong_efficiency(s, one) for s in many], 0),
             RefLine("knee", knee),
             Points("now", [now.chips], [100 * scaling.strong_efficiency(now, one)], ["you"], 0),
         ),
@@ -106,15 +106,14 @@ def _readouts(
     fits = "fits" if stored <= chip.hbm_bytes else "does not fit"
     return (
         Readout("step", now.total_s, "s"),
-        Readout("speed-up", scaling.speedup(one.total_s, now.total_s), "×"),
-        Readout("largest speed-up", round(1.5 * (knee - 1)), "×"),
+        Readout("speedup", scaling.speedup(one.total_s, now.total_s), "×"),
+        Readout("largest speedup", round(1.5 * (knee - 1)), "×"),
         Readout("knee", round(knee), "chips"),
         Readout(
             "memory per chip",
             stored,
             "B",
-            f"{si(stored, 'B')} of {si(chip.hbm_bytes, 'B')}: {fits} ({_STORED} bytes per parameter, no "
-            "master copy)",
+            f"{si(stored, 'B')} of {si(chip.hbm_bytes, 'B')}: {fits} ({_STORED} bytes per parameter)",
         ),
     )
 

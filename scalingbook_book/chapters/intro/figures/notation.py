@@ -52,7 +52,7 @@ def letters() -> Figure:
         alt="The arrays of a layer as rectangles with letters at their sides: activations T by D; queries D by NH, "
         "keys and values D by KH; scores T by S for each of N heads; output NH by D; up and gate D by F, down F by D; "
         "caches S by KH; unembedding D by V.",
-        caption="The arrays of one layer, with the letter of each size at its side. There are K key/value heads, and each is "
+        caption="The arrays of one layer, with the letter of each size at its side. There are K key-value heads, and each is "
         "shared by G = N/K of the N query heads. A model has L such layers; a batch has B tokens. (Not to scale.)",
         parts=lambda wide: [_layer(wide)],
     )

@@ -29,7 +29,7 @@ def step_stages() -> Figure:
         "expert and over X by rows.",
         caption="One weight of the MLP in the four stages of this page. The program stays the same; only "
         "the sharding rules and the mesh change. The state of the dense model takes "
-        f"{one} on one device and {eight} per chip on eight. (Each block is on one device; the colors are the two positions along Y. D runs down, F across.)",
+        f"{one} on one device and {eight} per chip on eight. (Each block is on one device; the two colors mark the two positions along Y. D runs down, F across.)",
         parts=lambda wide: [_stages(wide, one, eight)],
     )
 

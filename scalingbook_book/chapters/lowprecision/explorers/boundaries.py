@@ -13,6 +13,7 @@ from scalingbook_book.reader.explorers.parts import (
     Scale,
     Series,
     View,
+    join_and,
     sig3,
 )
 from scalingbook_lib.machines import Cluster, Machine, chips
@@ -74,9 +75,9 @@ LADDER = Explorer(
 
 @cache
 def machine(chip: str) -> Machine:
-    """A cluster of about a thousand of these chips."""
+    """A cluster of about four thousand of these chips."""
     on = chips.find(chip)
-    return Cluster.of(on, 1152 if on.domain_chips == 72 else 1024)
+    return Cluster.of(on, 4608 if on.domain_chips == 72 else 4096)
 
 
 def limits(recipe: Recipe, on: Machine) -> dict[str, float]:
@@ -89,6 +90,23 @@ def limits(recipe: Recipe, on: Machine) -> dict[str, float]:
 
 
 _WIDE = {"bf16": BF16, "fp8": FP8}
+SAME = 0.05  # limits that differ by less are called equal
+
+
+def _compared(ratios: dict[str, float]) -> str:
+    """Say which limits change most, relative to bf16."""
+    by_name = {name.partition(":")[0]: ratio for name, ratio in ratios.items()}
+    change = max if max(by_name.values()) > 1 + SAME else min
+    most = change(by_name.values())
+    names = [name for name, ratio in by_name.items() if abs(ratio / most - 1) < SAME]
+    if abs(most - 1) < SAME:
+        return "every limit stays within 5% of its value in bf16"
+    verb, times = "rise" if most > 1 else "fall", sig3(most, 2)
+    if len(names) == len(by_name):
+        return f"all limits {verb} to {times} times their values in bf16"
+    if len(names) == 1:
+        return f"the limit of {names[0]} {verb}s most, to {times} times its value in bf16"
+    return f"the limits of {join_and(names)} {verb} most, to {times} times their values in bf16"
 
 
 def _mixer(*, chip: str, product: str, gather: str, sums: str, dispatch: str, combine: str) -> View:
@@ -105,16 +123,9 @@ def _mixer(*, chip: str, product: str, gather: str, sums: str, dispatch: str, co
     bars = Bars(
         Scale("limit relative to bf16", "", "linear"), list(ratios), [Series("", list(ratios.values()), 0)]
     )
-    worst = max(ratios, key=lambda name: ratios[name])
-    said = {name: sig3(ratio, 2) for name, ratio in ratios.items()}
-    verdict = (
-        f"On {on.name}, every limit stays within 5% of its value in bf16"
-        if max(abs(r - 1) for r in ratios.values()) < 0.05
-        else f"On {on.name}, the limit of {worst.partition(':')[0]} rises most, to {said[worst]} times "
-        "its value in bf16"
-    )
     return View(
-        f"{verdict}. FSDP needs {count(now['FSDP: tokens per chip'])} tokens per chip to be compute-bound.",
+        f"On {on.name}s, {_compared(ratios)}. "
+        f"FSDP needs {count(now['FSDP: tokens per chip'])} tokens per chip to be compute-bound.",
         (bars,),
         tuple(Readout(name, value, "", count(value)) for name, value in now.items()),
     )

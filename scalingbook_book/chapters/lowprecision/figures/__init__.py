@@ -1,4 +1,4 @@
-"""The figures of the chapter on low precision and optimizers, in the order of the page."""
+"""The figures of the chapter on low precision, in the order of the page."""
 
 from scalingbook_book.chapters.lowprecision.figures import boundaries, numbers, optimizers, served
 

@@ -24,7 +24,7 @@ def moved() -> Figure:
         key="lowprecision.moved",
         alt=f"Four groups of bars ({', '.join(LIMITS)}), each limit relative to its value in bf16. {said}.",
         caption="Network limits relative to bf16, for four combinations of data types. Matmuls in fp8 "
-        "double every limit. Each transfer that also moves to fp8 undoes part of that. (4,096 H100. "
+        "double every limit. Each transfer that also moves to fp8 undoes part of that. (4,096 H100s. "
         "The critical batch for HBM stays the same, because fp8 weights are half the bytes.)",
         parts=lambda wide: [
             Bars(Scale("limit relative to bf16", "", "linear", 0, 2.2), list(LIMITS), series)

@@ -43,8 +43,8 @@ def singular() -> Figure:
         f"0.001 to 1. After five, all values that started above 0.01 lie between {low:.2f} and "
         f"{high:.2f}.",
         caption="Singular values after Newton–Schulz iterations, against their initial values. Five "
-        "iterations bring every singular value above a hundredth of the largest to between "
-        f"{low:.2f} and {high:.2f}, so the update is about equally large in all directions.",
+        "iterations bring every singular value that starts above a hundredth of the largest into the "
+        f"range from {low:.2f} to {high:.2f}, so the update is about equally large in all directions.",
         parts=lambda wide: [
             Chart(
                 Scale("initial singular value", "", "log"),

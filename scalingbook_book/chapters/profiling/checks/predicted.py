@@ -144,7 +144,7 @@ PREDICTED = (
         answer=_mfu,
         hints=(
             "How many FLOPs does the model need, and how many could the chips have performed in that time?",
-            "A model needs six FLOPs per parameter and token, whatever else the hardware computed.",
+            "A model needs six FLOPs per parameter per token, whatever else the hardware computed.",
         ),
         mistakes=(
             Mistake(

@@ -57,8 +57,9 @@ def before_after() -> Figure:
         key="profiling.before_after",
         alt=f"Two runs of one layer on the same time axis, each with a compute lane and a transfer lane. The first takes {slow}: a matmul, a copy, a long AllGather, a tanh, a matmul and an AllReduce. The second takes {fast}: "
         "two matmuls with a short tanh, and an AllReduce.",
-        caption="One device in two recorded runs. In the first, an AllGather brings the whole hidden layer "
-        f"to every device, which then copies it and applies tanh to all of it; the run takes {slow}. "
+        caption="One device in two recorded runs. In the first, the device copies its part of the hidden "
+        "layer, an AllGather brings the whole layer to every device, and each device applies tanh to all of "
+        f"it; the run takes {slow}. "
         f"With one subscript changed, the run takes {fast}, most of which is waiting for the slowest "
         "of four CPU devices on one machine. (The durations are real, but they are not those of a "
         "TPU.)",

@@ -68,10 +68,10 @@ def _verdict(p: int, n: int) -> str:
 TRANSPOSE = Explorer(
     key="sharding.transpose",
     title="The transpose of an AllGather",
-    question="If p chips hold n numbers each, what does the transpose of their AllGather do?",
+    question="If n chips hold k numbers each, what does the transpose of their AllGather do?",
     controls={
-        "p": Slider("number of chips p", 2, 4, 3),
-        "n": Slider("numbers per chip n", 1, 3, 2),
+        "p": Slider("number of chips n", 2, 4, 3),
+        "n": Slider("numbers per chip k", 1, 3, 2),
     },
     view=_transpose,
 )

@@ -73,7 +73,7 @@ BATCH = (
     ),
     Check(
         key="training.document-mask",
-        title="Speed-up from a document mask",
+        title="Speedup from a document mask",
         answer=_faster,
         difficulty=2,
         rel_tol=0.01,

@@ -140,12 +140,12 @@ DIAL = Explorer(
     controls={
         "b": Slider("tokens per chip", 16, 16384, 512, "log"),
         "dial": Slider("λ: 0 overlapped, 1 serialized", 0.0, 1.0, 0.0, step=0.05),
-        "N": Slider("chips N", 8, 8960, 64, "log", step=8),
+        "N": Slider("chips n", 8, 8960, 64, "log", step=8),
         "F": Slider("layer width F", 4096, 65536, 28672, "log", step=256),
         "chip": Chips("chip", TORI, "TPU v5p"),
         "axes": Choice("torus axes", tuple(AXES), "FSDP 2, TP 1"),
         "links": Slider("fraction of the links' rate", 0.5, 1.0, 1.0, step=0.05),
-        "whole": Switch("integer degrees that divide N", False),
+        "whole": Switch("integer degrees that divide n", False),
     },
     view=_dial,
 )

@@ -165,8 +165,8 @@ PIPELINE = Explorer(
     "keep?",
     controls={
         "schedule": Choice("schedule", tuple(SCHEDULES), "1F1B"),
-        "P": Slider("stages P", 2, 12, 4, step=2),
-        "M": Slider("microbatches M", 1, 48, 8),
+        "P": Slider("stages p", 2, 12, 4, step=2),
+        "M": Slider("microbatches m", 1, 48, 8),
         "chunks": Slider("interleaved chunks", 2, 4, 2),
         "backward": Slider("backward pass, in forward passes", 1.0, 3.0, 2.0, step=0.5),
         "hop": Slider("P2P transfer, in forward passes", 0.0, 1.0, 0.0, step=0.125),

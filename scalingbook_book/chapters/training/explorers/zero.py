@@ -38,7 +38,7 @@ def _zero(*, billions: float, ways: int, stage: str, gradients: str, master: boo
         ),
         (
             Readout("training state per chip", mine.total, "B"),
-            Readout("per parameter and chip", mine.total / billions / 1e9, "bytes"),
+            Readout("per parameter per chip", mine.total / billions / 1e9, "bytes"),
             Readout("HBM left", hbm - mine.total, "B", _left(hbm - mine.total)),
             Readout("total over all chips", ways * mine.total, "B"),
         ),

@@ -1,6 +1,14 @@
 """Figures of the chapter on training, in the order of its pages."""
 
-from scalingbook_book.chapters.training.figures import batch, machine, packing, schedules, schemes, widths
+from scalingbook_book.chapters.training.figures import (
+    batch,
+    machine,
+    optimum,
+    packing,
+    schedules,
+    schemes,
+    widths,
+)
 
 FIGURES = (
     schemes.same_batch,
@@ -14,5 +22,6 @@ FIGURES = (
     batch.recipe,
     packing.packed,
     *schedules.FIGURES,
+    optimum.flat_optimum,
     widths.widths,
 )

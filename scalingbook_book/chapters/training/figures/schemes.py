@@ -38,8 +38,8 @@ def same_batch() -> Figure:
         f"takes {si(network, 's')} in every pair.",
         caption="Compute time and communication time of FSDP against the number of chips. Adding chips "
         "shrinks each chip's compute, but not the weights that it has to gather. With FSDP, this "
-        f"batch keeps up to {count(int(last))} chips busy. (Llama 3 70B on TPU v5p, 4 million tokens "
-        "per step; forward pass of one layer.)",
+        f"batch keeps up to {count(int(last))} chips busy. (Forward pass of one simplified layer of Llama 3 70B, "
+        f"with two matrices of {count(D)} × {count(F)}, on TPU v5p; 4 million tokens per step.)",
         parts=lambda wide: [_pairs(wide, math, network)],
     )
 

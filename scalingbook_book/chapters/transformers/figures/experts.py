@@ -42,7 +42,7 @@ def grouped() -> Figure:
         "with a dip at 256 rows. The roofline is above them and turns at the critical batch, "
         f"{even:.0f} rows.",
         caption="Fraction of peak attained by grouped matmuls, against the rows per expert. With 128 rows "
-        f"per expert, half of the critical batch of {even:.0f}, 32 large experts reach {few} of the "
+        f"per expert, about half of the critical batch of {even:.0f}, 32 large experts reach {few} of the "
         f"peak in bf16; with 1,024 rows per expert, they reach {many}. "
         "(H200, PyTorch 2.11; fractions of each data type's peak.)",
         parts=lambda _: [_chart(even)],

@@ -22,7 +22,7 @@ def where_parameters_are() -> Figure:
         alt=f"Stacked bars for {', '.join(NAMES)}. Shares of parameters: embeddings are {small} of the smallest and "
         f"{large} of the 70B; experts are nearly all of DeepSeek-V3. Shares of the FLOPs of a token at {T:,}: dot-product "
         "attention appears, which has no parameters.",
-        caption=f"Shares of parameters and of forward FLOPs of {len(NAMES)} models, by part. Most of the "
+        caption=f"Shares of parameters and of forward FLOPs in four models, by part, at {T:,} tokens. Most of the "
         "parameters are in the MLPs or experts. In small models, the embeddings take a visible share, because "
         f"the vocabulary does not shrink with the model. Each token in DeepSeek-V3 uses only {sparse} "
         "of the parameters but attends to its whole context.",

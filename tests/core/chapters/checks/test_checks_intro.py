@@ -50,7 +50,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("intro.fewest-chips", 8, "not enough"),
         ("intro.allreduce-time", "1.56 s", "90 GB/s per link"),
         ("intro.read-weights", "333 ms", "all read at once"),
-        ("intro.cache-size", "335.5 MB", "key/value head"),
+        ("intro.cache-size", "335.5 MB", "key-value head"),
         ("intro.training-days", 44.3, "write the unit"),
         ("intro.fewest-chips", 8.75, "16 GiB"),
         ("intro.allreduce-time", "0.233 s", "both directions"),

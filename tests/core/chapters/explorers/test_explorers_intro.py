@@ -66,7 +66,7 @@ def test_the_step_is_inside_its_band_whatever_the_overlap():
 def test_what_a_chip_must_store_is_compared_with_its_memory():
     assert (
         readout(ALL["add_chips"].evaluate(P=8, chip="TPU v5p"), "memory per chip").text
-        == "96 GB of 102 GB: fits (12 bytes per parameter, no master copy)"
+        == "96 GB of 102 GB: fits (12 bytes per parameter)"
     )
     assert "does not fit" in readout(ALL["add_chips"].evaluate(P=8, chip="TPU v5e"), "memory per chip").text
 
