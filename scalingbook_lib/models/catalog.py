@@ -155,7 +155,8 @@ def find_as_stored(name: str) -> Transformer:
     """
     try:
         found = find(name)
-        return found if _SIXTEEN_BITS.search(name.lower()) else replace(found, quantization=_stored(found))
+        scheme = None if _SIXTEEN_BITS.search(name.lower()) else _stored(found)
+        return replace(found, quantization=scheme) if scheme else found
     except ModelError:
         stored, plain = published_names.stored_type(name), published_names.without_stored_type(name)
         found = _named(published_names.bare(plain)) if stored else None

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,7 @@ def test_every_completed_name_is_read_back(model):
     from scalingbook_cli import parameter_types
 
     typed = [parameter_types.MODEL.names[i] for i, m in enumerate(models.CATALOG) if m is model]
-    assert reading.model(typed[0]) is model
+    assert replace(reading.model(typed[0]), quantization=None) == model
     assert " " not in typed[0]
 
 
