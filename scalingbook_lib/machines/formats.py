@@ -2,7 +2,7 @@
 
 An `Element` is a floating-point type (spacing proportional to the value) or an integer type (equal spacing).
 A `Format` multiplies elements by a scale, one for the whole tensor or one for each block. Chapter: Low
-precision and optimizers.
+precision.
 
 >>> print(NVFP4)
 NVFP4: E2M1, 15 numbers up to 6, a scale for each 16; 0.5625 bytes per element

@@ -144,7 +144,7 @@ def test_the_bubble_is_the_closed_form():
 @pytest.mark.parametrize(("plan", "why"), [
     (Plan(fsdp=100), "uses 100 chips, but the machine has 1,024"),
     (Plan(tp=128, fsdp=8), "64 heads are not divisible by tp=128"),
-    (Plan(fsdp=512, cp=2, context="ulysses"), "not divide into 512"),
+    (Plan(fsdp=512, cp=2, context="ulysses"), "cannot be divided among 512"),
     (Plan(pp=128, fsdp=8), "80 layers are too few for 128 stages"),
     (Plan(ep=8, fsdp=1024), "has no experts for ep=8: write 1"),
     (Plan(fsdp=1024, microbatch=3), "use a multiple, such as 3,072"),
@@ -152,7 +152,7 @@ def test_the_bubble_is_the_closed_form():
     (Plan(fsdp=64, pp=16, schedule="interleaved", chunks=5, microbatch=16), "must be a multiple of"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused_with_its_reason(plan, why):
-    batch = 500 if why == "not divide into 512" else 1024
+    batch = 500 if why == "cannot be divided among 512" else 1024
     reasons = " | ".join(training.feasible(B70, H100, plan, batch, T))
     assert why in reasons
 

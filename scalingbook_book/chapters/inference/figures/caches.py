@@ -85,8 +85,8 @@ def cache_split() -> Figure:
         "each chip holds half of the sequences of its head. By tokens: each chip holds half of the "
         f"tokens of every sequence. Time of a step: {said}.",
         caption="Three ways to shard a KV cache with eight heads over sixteen chips. Sharding by heads "
-        "alone ends at eight chips, so two chips share each head. Blue and orange are the two chips; purple is data that "
-        "both of them hold. They hold replicas, different sequences, or different tokens. "
+        "alone ends at eight chips, so two chips share each head. Blue and orange are the two chips; the third color is "
+        "data that both of them hold. They hold replicas, different sequences, or different tokens. "
         f"Replicating takes the longest: each chip reads "
         f"twice as many bytes of the cache. ({USERS} sequences of {S:,} tokens. In the third drawing, the two halves of the tokens "
         "of each head are side by side.)",
