@@ -40,6 +40,7 @@ class FitAnswer:
     told: str
     short: str
     larger: str = ""
+    late: bool = False  # it fits, but misses a latency target
 
     def json(self, command: str) -> dict[str, Any]:
         """What the page shows, and the field and value that its button sets."""
@@ -83,7 +84,7 @@ def settled(setup: WorkbenchSetup, command: str) -> FitAnswer:
         target = dict(setup.values)["itl"]
         miss = f"The closest miss: {late[0]['nearest']}."
         told = f"{what} fits, but no layout meets the ITL target of {target}. {miss}"
-        return FitAnswer(True, told, f"{what} fits, but misses the ITL target")
+        return FitAnswer(True, told, f"{what} fits, but misses the ITL target", late=True)
     return fit(setup, command)
 
 

@@ -66,7 +66,7 @@ def _roofline(setup: WorkbenchSetup) -> Panel:
     """The matmul of each phase, and the phases that do not fit."""
     found = pictures.products(setup)
     lines = [line for name, one in found.items() for line in derived(one.derivation(name))]
-    return _EMPTY | {"fit": _both(setup), "lines": lines, "picture": pictures.drawn(setup, "roofline")}
+    return _EMPTY | {"fit": _misses(setup), "lines": lines, "picture": pictures.drawn(setup, "roofline")}
 
 
 def _cost(setup: WorkbenchSetup) -> Panel:
@@ -87,7 +87,7 @@ def _cost(setup: WorkbenchSetup) -> Panel:
     if (served := answers.get("serve")) and not served.answer.refused:
         usd = served.answer.values["usd_per_million_output_tokens"]
         told += [] if usd is None else [f"Serving costs ${price(usd)} per million output tokens."]
-    fit = _both(setup)
+    fit = _misses(setup)
     return _EMPTY | {"fit": fit, "told": told, "tables": tables, "refused": not (tables or told)}
 
 
@@ -99,18 +99,18 @@ def _called(machine: Machine) -> str:
     return f"{machine.chips:,} {name}s" if machine.chips > 1 else f"one {name}"
 
 
-def _both(setup: WorkbenchSetup) -> dict[str, Any]:
-    """One line on whether both phases fit."""
-    told = [_short(setup, command) for command in WHAT]
-    return {"fits": None, "told": ". ".join(told) + ".", "short": "", "apply": None}
+def _misses(setup: WorkbenchSetup) -> dict[str, Any]:
+    """One line on the phases that do not fit, or nothing where both do."""
+    told = [said for command in WHAT if (said := _miss(setup, command))]
+    return {"fits": None, "told": ". ".join(told) + "." * bool(told), "short": "", "apply": None}
 
 
-def _short(setup: WorkbenchSetup, command: str) -> str:
+def _miss(setup: WorkbenchSetup, command: str) -> str:
     try:
         found = settled(setup, command)
     except ValueError as refused:
         return f"{WHAT[command]} is not possible: {for_page(str(refused))}"
-    return found.short
+    return "" if found.fits and not found.late else found.short
 
 
 def _trained(setup: WorkbenchSetup) -> str:

@@ -14,7 +14,7 @@ def column(panel: dict[str, Any]) -> str:
     tables = [table(**one) for one in panel["tables"]]
     searched = "".join(map(paragraph, panel.get("searched", ())))
     parts = (
-        _fit(panel["fit"]) if "fit" in panel else "",
+        _fit(panel["fit"]) if "fit" in panel and panel["fit"]["told"] else "",
         f'<p class="workbench-refused">{escape(panel["error"])}</p>' if "error" in panel else "",
         _picture(panel["picture"]) if "picture" in panel else "",
         *map(paragraph, panel["told"]),

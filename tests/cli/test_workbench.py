@@ -50,9 +50,12 @@ def test_every_panel_shows_a_figure_or_a_table_and_its_derivation(panel):
     else:
         last = {"roofline": "decode: T, no overlap"}
         assert shown["lines"][-1]["name"] == last.get(panel, shown["lines"][-1]["name"])
-    assert shown["html"].index("workbench-fit") < shown["html"].index(
-        "workbench-table" if shown["tables"] else "<svg"
-    )
+    if panel in ("roofline", "cost"):  # both phases fit, which the status bar and their own panels say
+        assert "workbench-fit" not in shown["html"]
+    else:
+        assert shown["html"].index("workbench-fit") < shown["html"].index(
+            "workbench-table" if shown["tables"] else "<svg"
+        )
 
 
 def test_the_status_bar_gives_the_days_that_the_whole_run_is_expected_to_take():
@@ -107,12 +110,16 @@ def test_what_does_not_fit_says_by_how_much_and_where_it_would():
     assert 'data-apply="server" data-value="h100:16"' in shown["html"]
     larger = said("panel", ({"model": "Llama 3.1 405B", "server": "h100:16"}, ""), panel="serve")
     assert larger["fit"]["fits"] is True
+    of_both = said("panel", ({"model": "Llama 3.1 405B"}, ""), panel="roofline")
+    assert of_both["fit"]["told"] == "Serving does not fit."
 
 
 def test_a_missed_latency_target_is_not_a_lack_of_memory():
     shown = said("panel", (SMALL | {"itl": "1us"}, ""), panel="serve")
     assert shown["fit"]["fits"] is True
     assert "no layout meets the ITL target of 1us" in shown["fit"]["told"]
+    of_both = said("panel", (SMALL | {"itl": "1us"}, ""), panel="cost")
+    assert of_both["fit"]["told"] == "Serving fits, but misses the ITL target."
 
 
 @pytest.mark.parametrize(
