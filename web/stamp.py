@@ -51,8 +51,15 @@ def day(folder: Path = ROOT) -> date:
 
 
 def substitutions() -> dict[str, str]:
-    """Return the values of the cover's substitutions, such as `{{ version }}`."""
-    return {"version": VERSION, "released": str(day()), "work": cited()["title"], "authors": authors()}
+    """Return the values of the cover's substitutions, such as `{{ version }}` and `{{ byline }}`."""
+    by = authors()
+    return {
+        "version": VERSION,
+        "released": str(day()),
+        "work": cited()["title"],
+        "authors": by,
+        "byline": "the " + by.removeprefix("The ") if by.startswith("The ") else by,
+    }
 
 
 def bibtex(when: date, address: str = "") -> str:
