@@ -6,12 +6,12 @@ and does not multiply the chips. The distributed optimizer (ZeRO-1) shards the s
 context-parallel ranks together. The microbatch counts sequences of a data-parallel rank.
 """
 
-import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
+from scalingbook_lib.launch import megatron_models
 from scalingbook_lib.launch.flags import meanings
+from scalingbook_lib.launch.megatron_models import BRIDGE, LM
 from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import (
@@ -24,14 +24,12 @@ from scalingbook_lib.launch.training import (
     on_all_nodes,
     sequence_of,
 )
-from scalingbook_lib.machines import Machine, chips
-from scalingbook_lib.models import ModelError, Transformer, find
-from scalingbook_lib.models.parts import Experts
+from scalingbook_lib.machines import Machine
+from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan
 from scalingbook_lib.training.remat import MODULES
 from scalingbook_lib.units import BF16, FP4, FP8, FP16, FP32, DType
 
-LM, BRIDGE = "megatron", "megatron_bridge"
 _FUSED = ("core_attn", "moe_router", "")
 """Modules whose recomputation changes nothing here: a fused kernel recomputes the scores anyway."""
 
@@ -39,9 +37,12 @@ _FUSED = ("core_attn", "moe_router", "")
 def read(r: Reading, given: Given) -> TrainingLaunch:
     """The launch of these settings, of either program."""
     if r.table.launcher == BRIDGE:
-        given = _of_recipe(r, given)
+        given = megatron_models.of_recipe(r, given)
     model = model_of(
-        r, given, _model(r, given), "write its shape (--num-layers, --hidden-size, ... and --vocab-size)"
+        r,
+        given,
+        megatron_models.of_shape(r, given),
+        "write its shape (--num-layers, --hidden-size, ... and --vocab-size)",
     )
     if given.model and r.maybe("shape.V") == model.V:
         r.idle("shape.V")
@@ -90,84 +91,6 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         plan=plan,
         account=r.account(),
     )
-
-
-def _of_recipe(r: Reading, given: Given) -> Given:
-    """What a recipe's name and the scripts' own options tell: the model and the chip.
-
-    A recipe is a Python function. Its settings are not those of the table, so a command that names one has to
-    repeat what the plan needs; a recipe that was read from its file has to write it out.
-    """
-    key = next((one for one in ("recipe_function", "recipe") if r.given(one)), None)
-    if key:
-        told = {"sequence": given.sequence, "global_batch": given.batch, "microbatch": given.batch}
-        open_ = [r.setting(one).name for one in _RECIPE_SETS if not r.given(one) and not told.get(one)]
-        if open_ and key == "recipe_function":
-            raise r.refuse(
-                key,
-                f"does not write out {', '.join(open_)}",
-                "set them in its lines, or give the path of the recipe within a checkout",
-            )
-        if open_:
-            raise r.refuse(
-                key,
-                f"sets {', '.join(open_)} in Python, which is not executed",
-                "add them to the command, or give the recipe's file, as in llama31.py:FUNCTION",
-            )
-        r.idle("recipe_function")
-        if given.model is None and r.given("hf_model"):
-            given = replace(given, model=_pretrained(r, key))
-        r.unexpressed(
-            "recipe", "it is Python: what the command leaves open counts as the framework's default"
-        )
-        if given.model is None and (model := recipe_model(r.word(key))):
-            given = replace(given, model=model)
-            r.assume(f"The model is {model.name}, by the name of the recipe.")
-    if given.machine is None and r.given("gpu"):
-        try:
-            given = replace(given, machine=chips.find(r.word("gpu")))
-        except ValueError as error:
-            raise r.refuse("gpu", "is not a chip of the catalog", f"add --machine: {error}") from error
-    r.idle("gpu")
-    return given
-
-
-def _pretrained(r: Reading, key: str) -> Transformer | None:
-    """The model of a recipe by its Hugging Face name, or else by the recipe's; None if its shape is given."""
-    found = _known(r.word("hf_model"))
-    if found or r.given("shape.L"):
-        return found
-    r.asked.pop("hf_model")
-    if recipe_model(r.word(key)) is None:
-        raise r.refuse(
-            "hf_model",
-            "is not in the catalog of models",
-            "add --model with a model that is, or with the path of its config.json",
-        )
-    return None
-
-
-_RECIPE_SETS = ("tp", "pp", "cp", "sequence", "microbatch", "global_batch")
-_TASK = re.compile(r"_(pretrain|sft|peft|lora|dora)(_.*)?$|_config$")
-
-
-def recipe_model(name: str) -> Transformer | None:
-    """The model that the name of a recipe begins with; None if it is not in the catalog.
-
-    >>> recipe_model("llama31_405b_pretrain_1024gpu_h100_bf16_config").name
-    'Llama 3.1 405B'
-    """
-    stem = _TASK.sub("", name)
-    stem = re.sub(r"^([a-z]+)(\d)(\d)(?=_)", r"\1-\2.\3", stem)  # llama31 is Llama 3.1
-    return _known(stem.replace("_", "-"))
-
-
-def _known(name: str) -> Transformer | None:
-    """The model of the catalog with this name; None if there is none."""
-    try:
-        return find(name)
-    except ModelError:
-        return None
 
 
 def _started(r: Reading, least: int) -> int | None:
@@ -358,83 +281,6 @@ def _full(r: Reading, stage_layers: int) -> str:
     if method == "uniform" and layers > 1:
         r.unexpressed("recompute_layers", "counted as one checkpoint for each layer, which stores more")
     return "full"
-
-
-def _model(r: Reading, given: Given) -> Transformer | None:
-    """The model of the shape flags; None where they are missing, or describe what --model has to name."""
-    if not (r.given("shape.L") and r.given("shape.D") and r.given("shape.N")):
-        return None
-    if r.on("shape.mla"):
-        if given.model:  # --model has these shapes
-            r.idle(*(row.key for row in r.table.rows if row.key.startswith("shape.")))
-            return None
-        raise r.refuse(
-            "shape.mla", "has shapes that are not read from flags", "add --model, as in --model deepseek-v3"
-        )
-    D, N = r.whole("shape.D"), r.whole("shape.N")
-    V = _vocabulary(r)
-    if V is None:
-        return None
-    bridge = r.table.launcher == BRIDGE
-    grouped = bridge or r.on("shape.gqa")
-    K = r.whole("shape.K") if grouped and r.given("shape.K") else N
-    H = r.maybe("shape.H") or divided(r, "shape.D", D, N, "elements")
-    gated = r.on("shape.gated")
-    F = r.maybe("shape.F") or 4 * D
-    tied = r.on("shape.tied") if bridge else not r.on("shape.untied")
-    return Transformer(
-        name=f"{r.whole('shape.L')} layers of width {D:,}",
-        D=D,
-        L=r.whole("shape.L"),
-        V=V,
-        N=N,
-        K=K,
-        H=H,
-        F=F,
-        gated=gated,
-        tied=tied,
-        experts=_expert_shape(r, F),
-    )
-
-
-def _expert_shape(r: Reading, F: int) -> Experts | None:
-    count = r.maybe("shape.experts")
-    if not count:
-        return None
-    width, shared = r.maybe("shape.expert_F") or F, r.maybe("shape.shared_F")
-    frequency = r.word("shape.moe_freq")
-    every = int(frequency) if frequency.isdigit() else 1
-    first = 0
-    if dense := _leading_dense(frequency):
-        first = dense
-    elif not frequency.isdigit():
-        r.unexpressed("shape.moe_freq", "every layer is counted with experts")
-    return Experts(
-        E=count, k=r.whole("shape.topk"), F=width, shared=1 if shared else 0, shared_F=shared,
-        first_dense=first, every=max(every, 1),
-    )  # fmt: skip
-
-
-def _leading_dense(text: str) -> int:
-    """3 of '([0]*3+[1]*58)': dense layers at the front, then experts."""
-    match = re.fullmatch(r"\(?\s*\[0\]\s*\*\s*(\d{1,4})\s*\+\s*\[1\]\s*\*\s*\d{1,4}\s*\)?", text.strip("'\""))
-    return int(match[1]) if match else 0
-
-
-def _vocabulary(r: Reading) -> int | None:
-    """The padded vocabulary: as set, or that of a tokenizer with a known one."""
-    V = r.maybe("shape.V")
-    if V is None and r.table.has("tokenizer"):
-        known = meanings(LM, "tokenizer")
-        name = r.word("tokenizer") or ("GPT2BPETokenizer" if r.given("vocab_file") else "")
-        if name not in known:
-            return None
-        V = int(known[name])
-        r.assume(f"The vocabulary is that of {name}, {V:,} tokens.")
-    if V is None:
-        return None
-    multiple = r.whole("shape.V_multiple") * r.whole("tp") if r.table.has("shape.V_multiple") else 1
-    return -(-V // multiple) * multiple
 
 
 def searched(model: Transformer) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
