@@ -22,7 +22,7 @@ from tools.testing.scope import SCOPES, Scope
 CORES = 2
 LOGS = ROOT / ".make" / "test"
 BARE = ROOT / ".make" / "bare"
-PYTEST = (sys.executable, "-m", "pytest", "-q")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "--durations=25", "--durations-min=5")
 LIBRARY_TESTS = (
     "tests/lab",
     "tests/book",
