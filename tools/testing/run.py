@@ -78,8 +78,7 @@ def steps(scope: Scope) -> Iterator[Step]:
     alone = ("--only", "colab", "conclusion") if scope == "quick" else ()
     yield Step("notebooks-alone", (sys.executable, "-m", "tools.isolated_run", *alone), 1 if alone else CORES)
     yield _tests(scope)
-    # Four browsers on two cores, because each waits for its pages half of the time.
-    yield Step("browser", (*PYTEST, "-n", "4", "--dist", "worksteal", "tests/browser"), CORES)
+    yield Step("browser", (*PYTEST, "-n", "2", "--dist", "worksteal", "tests/browser"), CORES)
 
 
 def _bare(name: str, *arguments: str) -> Step:

@@ -17,7 +17,7 @@ from scalingbook_book.inspection_page import inspect_json
 from tools.environment import ROOT
 from web.extension.page_data import shows_the_library
 
-BUILT = "The report below is that of the example. It was computed when the book was built."
+BUILT = "The report below is for the example at the end of this page. It was made when the book was built."
 FIELDS = (
     ("machine", "Machine", "For example, v5p:4x4x4 or h100:64. Without a machine, no times are estimated."),
     ("mesh", "Mesh axes", "For example, data=16,model=4. Without them, axes are inferred."),

@@ -72,8 +72,8 @@ def saturation() -> Figure:
         alt="TTFT against requests per second, the vertical axis logarithmic. The median stays near "
         f"{si(low, 's')} and is still {si(late, 's')} at {NEAR:g} requests per second. The 99th percentile rises "
         f"slowly from {si(by_formula[99][0], 's')}, exceeds {SLO_S:g} s above {met:g} requests per second "
-        f"and is {si(tail, 's')} at {NEAR:g}. A vertical line marks the knee at {most:.2f}. Simulated dots lie "
-        "on the curves or slightly above.",
+        f"and is {si(tail, 's')} at {NEAR:g}. Vertical lines mark the knee at {met:g} and the maximum load at "
+        f"{most:.2f}. Simulated dots lie on the curves, except for the P99 near the knee, where they are higher.",
         caption=f"Time to first token against load, with interleaved prefill in {B} slots. The slots complete at most "
         f"{most:.2f} requests per second, and above this load, the queue grows without end. The tail turns upward "
         f"before the median: at {NEAR:g} requests per second, the median is {si(late, 's')}, but the 99th percentile is "
