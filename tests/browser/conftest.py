@@ -42,6 +42,11 @@ def with_text(*needles):
     return [name for name in pages() if any(n in (SITE / name).read_text(encoding="utf-8") for n in needles)]
 
 
+def pytest_collection_modifyitems(items):
+    """Start with the test that takes minutes, so that no worker is left with it at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/browser/test_pyodide_core.py"))
+
+
 def pytest_generate_tests(metafunc):
     if "path" in metafunc.fixturenames:
         metafunc.parametrize("path", pages() or ["(no site: run make site)"])
