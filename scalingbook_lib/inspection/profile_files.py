@@ -26,8 +26,6 @@ def profile(
 ) -> ProfileReport:
     """The report on a profile: a file of the profiler, a folder above some, or a trace that `save` wrote.
 
-    Of a folder, the newest profile is read, with those of the other hosts that ran the same program.
-
     `programs` are compiled programs that ran, or their texts: they add FLOPs, bytes and scopes to operations.
     `annotations` are names of host events to show. Raises a FileNotFoundError or a ValueError that says what
     is wrong with the file.
@@ -43,7 +41,6 @@ def profile(
         planes_of[one] = planes
         names = tuple(dict.fromkeys(("step", *annotations)))
         traces[_host_name(one)] = xplane.read(one, *programs, annotations=names, title=_title(one))
-    traces = _of_one_program(traces, _host_name(newest))
     slowest = max(traces, key=lambda name: ProfileReport(trace=traces[name]).mean.compute_s)
     chosen = next(one for one in paths if _host_name(one) == slowest)
     trace = traces[slowest]
@@ -79,12 +76,6 @@ def _of_one_run(newest: Path, given: Path) -> list[Path]:
     kind = "".join(newest.suffixes[-2:]) if newest.suffix == ".gz" else newest.suffix
     ending = ".xplane.pb" if ".xplane.pb" in newest.name else kind
     return sorted(p for p in newest.parent.iterdir() if p.is_file() and ending in p.name)
-
-
-def _of_one_program(traces: dict[str, Trace], newest: str) -> dict[str, Trace]:
-    """The traces with the main program of the newest one; other profiles in the folder are other runs."""
-    programs = {name: ProfileReport(trace=trace).main for name, trace in traces.items()}
-    return {name: trace for name, trace in traces.items() if programs[name] == programs[newest]}
 
 
 def _host_name(path: Path) -> str:
