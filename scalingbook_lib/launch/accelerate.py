@@ -14,6 +14,7 @@ from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import (
     Given,
     TrainingLaunch,
+    assume_adapters,
     assume_kernel,
     chips_of,
     divided,
@@ -57,7 +58,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     if r.on("offload"):
         r.unexpressed("offload", "the optimizer state is counted on the host, weights and gradients are not")
     if adapters := r.on("peft"):
-        r.assume("The base weights are frozen, and the adapters are not counted.")
+        assume_adapters(r)
     plan = Plan(
         **degrees,
         frozen=adapters,

@@ -17,6 +17,7 @@ from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import (
     Given,
     TrainingLaunch,
+    assume_adapters,
     chips_of,
     divided,
     domains,
@@ -80,7 +81,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         r.idle("context")
     if r.table.has("peft") and r.word("peft"):
         fields["frozen"] = True
-        r.assume("The base weights are frozen, and the adapters are not counted.")
+        assume_adapters(r)
     plan = Plan(**fields, remat=given.remat or _remat(r, model, pp, fields))
     return TrainingLaunch(
         launcher=r.table.launcher,

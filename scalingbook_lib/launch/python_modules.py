@@ -39,7 +39,7 @@ class Modules:
     read: dict[str, Module | None] = field(default_factory=dict)
 
     def start(self, text: str, file: str) -> Module:
-        """The first file; a LaunchError if it is no valid Python."""
+        """The first file; a LaunchError if it is not valid Python."""
         return _parsed(text, file, "")
 
     @property

@@ -81,6 +81,11 @@ def assume_kernel(reading: Reading, chip: Chip) -> None:
         )
 
 
+def assume_adapters(reading: Reading) -> None:
+    """Say how a run that trains adapters (LoRA) is counted."""
+    reading.assume("The base weights are frozen, and the adapters are not counted.")
+
+
 def model_of(reading: Reading, given: Given, found: Transformer | None, how: str) -> Transformer:
     """The model of the command or of the option; a LaunchError says how to name it."""
     if given.model:

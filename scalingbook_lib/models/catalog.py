@@ -168,13 +168,10 @@ def find_as_stored(name: str) -> Transformer:
 def _stored(model: Transformer) -> Scheme | None:
     """How the published file of a model of the catalog stores its weights, where it quantizes them."""
     said = _PUBLISHED["stored"].get(model.name)
-    return (
-        quantized.scheme(
-            Fields(_FURTHER_BY_NAME.get(model.name, {"config": {}})["config"] | {"quantization_config": said})
-        )
-        if said
-        else None
-    )
+    if said is None:
+        return None
+    config = _FURTHER_BY_NAME.get(model.name, {}).get("config", {})
+    return quantized.scheme(Fields(config | {"quantization_config": said}))
 
 
 def _named(name: str) -> Transformer | None:
