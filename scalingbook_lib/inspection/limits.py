@@ -79,4 +79,4 @@ class Limits:
 def _is(c: CompiledCollective, wanted: str) -> bool:
     """Whether a collective is of this kind, and over these axes if some are named."""
     kind, _, axes = wanted.partition(":")
-    return c.kind == kind and (not axes or set(axes.split(",")) <= set(c.axes.split(",")) | {c.axes})
+    return c.kind == kind and (axes in ("", c.axes) or set(axes.split(",")) <= set(c.axis_names))
