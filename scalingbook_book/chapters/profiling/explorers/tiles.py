@@ -42,7 +42,7 @@ def _tiles(*, rows: int, columns: int, stored: str, tile: str) -> View:
     now = lay(rows, columns, kind, tile)
     wider, taller = lay(rows, columns + 1, kind, tile), lay(rows + 1, columns, kind, tile)
     return View(
-        _verdict(now, wider, tile),
+        _verdict(now, wider),
         (_painted(now), _words(now), _curves(now, rows, columns, kind, tile)),
         (
             Readout("elements", now.bytes, "", binary(now.bytes)),
@@ -135,7 +135,7 @@ def _curves(now: ArrayLayout, rows: int, columns: int, kind: DType, tile: str) -
     )
 
 
-def _verdict(now: ArrayLayout, wider: ArrayLayout, tile: str) -> str:
+def _verdict(now: ArrayLayout, wider: ArrayLayout) -> str:
     said = f"{now.text} is stored as {' × '.join(f'{n:,}' for n in now.stored)}"
     ratio = f"{now.ratio:.3g} times the bytes of its elements" if now.ratio > 1 else "no padding"
     turned = ", transposed because that takes fewer tiles" if now.order == (0, 1) else ""
