@@ -18,6 +18,7 @@ from scalingbook_lib.hlo.replica_groups import split_axes
 from scalingbook_lib.sharded_matmul import Solution, Strategy
 from scalingbook_lib.training.links import TrainingCollective
 from scalingbook_lib.units import Result, si
+from scalingbook_lib.words import pluralize
 
 NEAR = 0.01  # smaller relative differences in bytes are ignored: a ring's chunks may be padded
 
@@ -66,7 +67,7 @@ class ProgramComparison(Result):
         if self.agrees:
             return f"as predicted: {received}\n" + "\n".join(f"  {line}" for line in self.lines)
         n = len(self.differences)
-        head = f"{n} difference{'s' * (n > 1)}; {received}, predicted {si(self.predicted_bytes, 'B')}"
+        head = f"{pluralize(n, 'difference')}; {received}, predicted {si(self.predicted_bytes, 'B')}"
         if self.predicted_bytes and not _near(self.predicted_bytes, self.compiled_bytes):
             head += f", {self.compiled_bytes / self.predicted_bytes:.3g} times as many"
         marked = (f"{'  ' if line.agrees else '≠ '}{line}" for line in self.lines)

@@ -12,6 +12,7 @@ from scalingbook_lib.inspection.program import InspectedProgram, PlacedKernel, P
 from scalingbook_lib.inspection.transfer_group import TransferGroup, group
 from scalingbook_lib.notation import format_sizes
 from scalingbook_lib.units import Result, binary, percent, si
+from scalingbook_lib.words import pluralize
 
 FIRST = 5  # findings that a reviewer would raise
 MOST_KERNELS = 10
@@ -74,7 +75,7 @@ class ProgramReport(Result):
         else:
             n = len(p.transfers)
             why = "the mesh does not fit" if p.hardware.machine else "no machine is named"
-            time = f"{n} collective{'s' * (n != 1)} in the text; no times, because {why}"
+            time = f"{pluralize(n, 'collective')} in the text; no times, because {why}"
         capacity = p.hardware.hbm_bytes
         of = f" of {binary(capacity)}" if capacity else ""
         useful = p.work.useful_share
@@ -84,7 +85,7 @@ class ProgramReport(Result):
         )
         n = len(self.findings)
         first = f"; the first: {self.findings[0].rule}" if n else ""
-        found = f"{n} finding{'s' * (n != 1)}{first}" if n else "No findings"
+        found = f"{pluralize(n, 'finding')}{first}" if n else "No findings"
         return f"{self.title}: {time}", f"Memory {memory}", found
 
     @property

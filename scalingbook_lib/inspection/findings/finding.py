@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalingbook_lib.units import Result
+from scalingbook_lib.words import join_and
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Finding(Result):
 
 def axes_in_words(axes: Sequence[str]) -> str:
     """Names of mesh axes as a phrase: 'the axis data', 'the axes data and model'."""
-    return f"the axis {axes[0]}" if len(axes) == 1 else f"the axes {', '.join(axes[:-1])} and {axes[-1]}"
+    return f"the {'axis' if len(axes) == 1 else 'axes'} {join_and(axes)}"
 
 
 FAULT_SHARDING = Section("profiling", "profiling-bug-sharding", "A wrong sharding")

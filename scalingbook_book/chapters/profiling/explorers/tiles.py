@@ -14,6 +14,7 @@ from scalingbook_book.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout, default_layout, tiled
 from scalingbook_lib.units import DType, binary, dtype
@@ -131,7 +132,7 @@ def _curves(now: ArrayLayout, rows: int, columns: int, kind: DType, tile: str) -
         Scale("columns", "", "linear", 0, _MOST),
         Scale("size", "B"),
         (*marks, Points("", [columns], [now.stored_bytes], [f"{now.ratio:.3g} ×"], 1)),
-        title=f"{rows} row{'s' * (rows > 1)} in {kind}, by the number of columns",
+        title=f"{pluralize(rows, 'row')} in {kind}, by the number of columns",
     )
 
 
