@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalingbook_lib.units import Result
+from scalingbook_lib.words import join_and
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Finding(Result):
     `message` states the fact with its numbers, `advice` what to change. `saved_s` and `saved_bytes` are what
     the change would save at most, per run and on one device. `severity` orders findings: a share of the time
     of a run, or of the memory at its peak. `places` are instructions, `lines` are lines of Python.
+    `collective` is the kind and the axes of the collectives that it is about, 'all-gather over data'.
     """
 
     rule: str
@@ -41,6 +43,12 @@ class Finding(Result):
     saved_bytes: float = 0.0
     places: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+    collective: str = ""
+
+    @property
+    def subject(self) -> tuple[str, str]:
+        """What the finding is about, whatever its numbers: its rule, and the kind and axes of collectives."""
+        return self.rule, self.collective
 
     def __str__(self) -> str:
         where = f" ({', '.join(self.lines[:3])})" if self.lines else ""
@@ -49,7 +57,7 @@ class Finding(Result):
 
 def axes_in_words(axes: Sequence[str]) -> str:
     """Names of mesh axes as a phrase: 'the axis data', 'the axes data and model'."""
-    return f"the axis {axes[0]}" if len(axes) == 1 else f"the axes {', '.join(axes[:-1])} and {axes[-1]}"
+    return f"the {'axis' if len(axes) == 1 else 'axes'} {join_and(axes)}"
 
 
 FAULT_SHARDING = Section("profiling", "profiling-bug-sharding", "A wrong sharding")
