@@ -1,5 +1,6 @@
 """A serving launch as read: the model, the machine, the layout and the engine's caps."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,31 @@ from scalingbook_lib.units import BF16, FP16, DType, dtype, matrix_unit_dtype
 MODEL_OPTION = "add --model, as in --model llama-3-70b"
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What drafts tokens: a model, or a head of `layers` layers, of which there are none for n-grams."""
+
+    model: Transformer | None = None
+    layers: int = 1
+
+    def cost(self, of: Transformer) -> float:
+        """The time of one drafted token over that of a plain decode step of a model; 0 with a draft model."""
+        return 0.0 if self.model else self.layers / of.L
+
+
+HEAD = Draft()
+"""One layer behind the model, as of MTP and EAGLE."""
+LOOKED_UP = ("ngram", "ngram_gpu", "suffix", "lookahead", "user_provided")
+"""Methods that look tokens up, and compute nothing to draft them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingLaunch:
     """What a serving command asks for: `replicas` of a layout fill the machine.
 
     The caps are those of one replica; None is no cap. `fraction` is the share of the memory by `rule`.
-    `drafts` are tokens that speculative decoding verifies in a step, 0 without it.
+    `chunk` is the largest number of prompt tokens in a step of the replica, over all groups of attention DP.
+    `drafts` are tokens that speculative decoding verifies in a step, 0 without it; `draft` says what drafts.
     """
 
     launcher: str
@@ -36,6 +56,7 @@ class ServingLaunch:
     max_sequences: int | None = None
     max_length: int | None = None
     drafts: int = 0
+    draft: Draft = HEAD
     account: Account
 
     @property
@@ -46,9 +67,8 @@ class ServingLaunch:
     @property
     def reserve(self) -> float:
         """The share of the HBM that the engine leaves, by its own rule."""
-        return reserve(
-            self.rule, self.fraction, self.model, self.layout, self.machine, step_tokens=self.chunk
-        )
+        tokens = -(-self.chunk // self.layout.attention_dp)  # of the group of a chip
+        return reserve(self.rule, self.fraction, self.model, self.layout, self.machine, step_tokens=tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +185,45 @@ def machine_of(r: Reading, given: Given, needed: int, how: str) -> Machine:
     return machine
 
 
-def drafts_of(r: Reading, given: Given) -> int:
-    """The drafted tokens of a step; they count only with a known acceptance length."""
-    drafts = r.maybe("drafts", 0) or 0
+def drafts_of(r: Reading, given: Given) -> tuple[int, Draft]:
+    """The drafted tokens of a step and what drafts them; they count only with a known acceptance length."""
+    drafts, draft = r.maybe("drafts", 0) or 0, HEAD
+    method = r.word("spec").lower()
     if drafts and given.acceptance_length is None:
         why = "how many drafted tokens are accepted decides; add --acceptance-length"
-        for key in ("drafts", "draft_model"):
+        for key in ("drafts", "draft_model", "spec"):
             r.unexpressed(key, why)
-        return 0
-    r.idle("draft_model")
-    return drafts
+        return 0, draft
+    if not drafts:
+        for key in ("draft_model", "spec"):
+            r.unexpressed(key, f"the command does not set {r.setting('drafts').name}")
+        return 0, draft
+    if method in LOOKED_UP:
+        draft = Draft(layers=0)
+        r.idle("draft_model")
+    elif method in _DRAFT_MODELS and r.given("draft_model"):
+        draft = _draft_model(r)
+    else:
+        r.idle("draft_model")
+    return drafts, draft
+
+
+_DRAFT_MODELS = ("", "draft_model", "standalone", "drafttarget", "draft_target")
+"""Methods whose draft model is a language model of its own, not a head on the large one."""
+_HEADS = re.compile(r"(?i)eagle|[-_/]mtp|medusa|hydra|speculator|dflash")
+"""What the names of heads say, by which vLLM, too, finds the method."""
+
+
+def _draft_model(r: Reading) -> Draft:
+    name = r.word("draft_model")
+    if _HEADS.search(name):
+        return HEAD
+    try:
+        draft = Draft(find(name))
+        r.assume(f"The memory of the draft model {name} and its prefill are not counted.")
+        return draft
+    except ModelError:
+        r.unexpressed(
+            "draft_model", "it is not a model of the catalog; the drafts are those of a head of one layer"
+        )
+        return HEAD

@@ -73,8 +73,9 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         r.assume(
             "The radix cache is on by default; no request is assumed to hit it (see --prefix-cache-hit)."
         )
-    r.idle("spec", "draft_steps", "nodes")
+    r.idle("draft_steps", "nodes")
     r.unexpressed("pool_tokens", "the pool is computed from --mem-fraction-static")
+    drafts, draft = drafts_of(r, given)
     return ServingLaunch(
         launcher=NAME,
         model=what.model,
@@ -86,7 +87,8 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         policy="chunked" if r.on("mixed") and not whole else "interleaved",
         max_sequences=r.maybe("max_sequences"),
         max_length=r.maybe("max_length"),
-        drafts=drafts_of(r, given),
+        drafts=drafts,
+        draft=draft,
         account=r.account(),
     )
 

@@ -34,13 +34,17 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     fraction = r.number("memory_fraction")
     if not 0 < fraction <= 1:
         raise r.refuse("memory_fraction", "is not a share", "write one from 0 to 1, as in 0.9")
-    most = r.whole("max_sequences")
+    most, tokens = r.whole("max_sequences"), r.whole("chunk")
     if own:
-        r.assume(f"With attention DP, each of the {tp} GPUs serves up to {most:,} sequences.")
+        r.assume(
+            f"With attention DP, each of the {tp} GPUs serves up to {most:,} sequences, and processes up to "
+            f"{tokens:,} tokens in a step."
+        )
     if r.on("prefix") and not r.given("prefix"):
         r.assume("Block reuse is on by default; no request is assumed to hit it (see --prefix-cache-hit).")
-    r.idle("spec", "chunked")
+    r.idle("chunked")
     r.unexpressed("pool_tokens", "the pool is computed from the fraction")
+    drafts, draft = drafts_of(r, given)
     return ServingLaunch(
         launcher=NAME,
         model=what.model,
@@ -48,10 +52,11 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         layout=layout,
         rule=LEFT,
         fraction=fraction,
-        chunk=r.whole("chunk"),
+        chunk=tokens * (tp if own else 1),
         policy="chunked",  # in-flight batching: prompts and decode steps share an iteration
         max_sequences=most * (tp if own else 1),
         max_length=r.maybe("max_length"),
-        drafts=drafts_of(r, given),
+        drafts=drafts,
+        draft=draft,
         account=r.account(),
     )

@@ -15,6 +15,7 @@ from scalingbook_lib.launch.serving import ServingLaunch, computable, drafts_of,
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
 from scalingbook_lib.machines import Chip
+from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.quantization import serving_types
 from scalingbook_lib.units import BF16, FP8, GiB
 
@@ -65,6 +66,8 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         raise LaunchError(str(error)) from error
     if r.given("dp_local"):
         r.idle("dp_local")
+    if pcp == 1:
+        _refuse_decode_context(r, what.model, tp, dcp)
     chip = machine.chip
     chunk = r.whole("chunk") if r.given("chunk") else _default(r, "chunk", default_batched_tokens(chip))
     each = (
@@ -74,11 +77,13 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     )
     if inside > 1:
         r.assume(
-            f"Each of the {dp} data-parallel ranks serves up to {each:,} sequences; together {each * dp:,}."
+            f"Each of the {dp} data-parallel ranks serves up to {each:,} sequences, together {each * dp:,}, and "
+            f"processes up to {chunk:,} tokens in a step."
         )
     r.unexpressed("pool_bytes", "the pool is computed from --gpu-memory-utilization")
     if r.on("prefix") and not r.given("prefix"):
         r.assume("Prefix caching is on by default; no request is assumed to hit it (see --prefix-cache-hit).")
+    drafts, draft = drafts_of(r, given)
     return ServingLaunch(
         launcher=NAME,
         model=what.model,
@@ -86,13 +91,41 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         layout=layout,
         rule=CARD,
         fraction=_share(r),
-        chunk=chunk,
+        chunk=chunk * inside,
         policy="chunked" if r.on("chunked") else "interleaved",
         max_sequences=each * inside,
         max_length=r.maybe("max_length", -1) if r.word("max_length") not in ("-1", "auto") else None,
-        drafts=drafts_of(r, given),
+        drafts=drafts,
+        draft=draft,
         account=r.account(),
     )
+
+
+def kv_heads(model: Transformer) -> int:
+    """The KV heads that tensor parallelism splits; latent attention has one entry for all heads."""
+    return 1 if model.latent else model.K
+
+
+def decode_context_fits(model: Transformer, tp: int, dcp: int) -> bool:
+    """Whether there are enough replicas of the KV heads for a degree of decode context parallelism.
+
+    Source: ModelConfig.verify_with_parallel_config of vLLM.
+    """
+    heads = kv_heads(model)
+    uneven = tp % dcp or (not model.latent and (model.N // heads) % dcp)
+    return dcp == 1 or (not uneven and dcp <= tp // heads)
+
+
+def _refuse_decode_context(r: Reading, model: Transformer, tp: int, dcp: int) -> None:
+    """Refuse a degree of decode context parallelism that vLLM refuses."""
+    if not decode_context_fits(model, tp, dcp):
+        heads = kv_heads(model)
+        raise r.refuse(
+            "dcp",
+            f"splits the replicas of KV heads, and --tensor-parallel-size {tp} has {max(tp // heads, 1)} of "
+            f"the {heads:,} KV head{'s' * (heads > 1)}",
+            "write a degree of at most that number, or a larger tensor-parallel degree",
+        )
 
 
 def _default(r: Reading, key: str, value: int) -> int:
@@ -137,7 +170,7 @@ def flags_of(one: ServingLaunch) -> Iterator[tuple[str, object]]:
         yield "max_sequences", max(one.max_sequences // inside, 1)
     if one.max_length:
         yield "max_length", one.max_length
-    yield "chunk", one.chunk
+    yield "chunk", max(one.chunk // inside, 1)
     if one.policy == "interleaved":
         yield "chunked", False
 
