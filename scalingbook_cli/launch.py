@@ -120,6 +120,8 @@ def _command(source: str, launcher: str | None) -> launch.Command:
     if source == "-":
         return launch.from_text(_piped(), launcher=launcher)
     single = "\n" not in source and len(source) < 4096
+    if single and os.path.isdir(source):
+        raise ValueError(f"{source!r} is a folder; write the path of a script or a config in it")
     if single and " " not in source and (recipe := _RECIPE.fullmatch(source)):
         path = reading.file(recipe[1])
         name = path.name + (recipe[2] or "")

@@ -7,12 +7,15 @@ cluster tool. Files that the command names are read if they are there, or if the
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePath
 
+from scalingbook_lib import git_lfs
 from scalingbook_lib.launch import files, recipes, shell
 from scalingbook_lib.launch.flags import LAUNCHERS, canonical, table
 from scalingbook_lib.launch.settings import LaunchError, Setting
 from scalingbook_lib.launch.shell import Script, Word
+from scalingbook_lib.launch.slurm import Allocation
 
 type Opener = Callable[[str], str | None]
 """Gives the text of a file that a command names, or None if there is none."""
@@ -53,7 +56,7 @@ _PROGRAMS = (
     ("deepspeed", re.compile(r"(^|/)deepspeed$|^--deepspeed(_config)?$|^--deepspeed=")),
     (
         "megatron_bridge",
-        re.compile(rf"megatron\.bridge|scripts/performance/|scripts/training/|{_OVERRIDE.pattern}"),
+        re.compile(rf"megatron\.bridge|scripts/performance/|scripts/training/|^{_OVERRIDE.pattern}"),
     ),
     ("megatron", re.compile(r"(^|/)pretrain_\w+\.py$|^--tensor-model-parallel-size|^--micro-batch-size")),
     (
@@ -92,6 +95,7 @@ def nothing(path: str) -> None:
 
 def from_file(name: str, text: str, opener: Opener = nothing, launcher: str | None = None) -> Command:
     """The settings of a file: of YAML, TOML, JSON, a recipe (FILE.py:FUNCTION), or else a script."""
+    _refuse_other_texts(text, name)
     file, colon, function = name.rpartition(":")
     if not colon or not file.endswith(".py"):
         file, function = name, ""
@@ -102,6 +106,22 @@ def from_file(name: str, text: str, opener: Opener = nothing, launcher: str | No
     if kind is None:
         return from_text(text, opener, launcher)
     return _of_config(text, kind, name, launcher)
+
+
+_PROGRAM_TEXT = re.compile(r"HloModule |module( @[\w.$-]+)?( attributes)? \{|func\.func |#\w+ = loc\(")
+
+
+def _refuse_other_texts(text: str, name: str) -> None:
+    """Refuse what is neither a command nor a config, with what it is."""
+    begins = text.lstrip("\ufeff \t\r\n")
+    if not begins:
+        raise LaunchError(f"{name} is empty; give a launch command, a script or a config")
+    if git_lfs.is_pointer(text):
+        raise LaunchError(git_lfs.refusal(name))
+    if _PROGRAM_TEXT.match(begins):
+        raise LaunchError(
+            f"{name} is the text of a program, not a launch command; write `scalingbook inspect --hlo FILE`"
+        )
 
 
 def _of_config(text: str, kind: str, name: str, launcher: str | None) -> Command:
@@ -126,6 +146,11 @@ def _of_file(settings: list[Setting], kind: str, name: str) -> str:
     best = max(candidates, key=known)
     if not known(best):
         _refuse_manifest(names, name)
+        if {"architectures", "model_type"} & set(names):
+            raise LaunchError(
+                f"{name} is the config.json of a model, not of a launch; write `scalingbook model FILE`, or "
+                "give it as --model beside a launch command"
+            )
         shown = ", ".join(names[:3]) or "nothing"
         raise LaunchError(
             f"{name} has settings of no known launcher ({shown}); write --launcher and one of "
@@ -147,6 +172,7 @@ def _refuse_manifest(names: list[str], name: str) -> None:
 
 def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) -> Command:
     """The settings of a command line or a script, or of a config, whose kind its first line shows."""
+    _refuse_other_texts(text, "the text")
     if kind := files.kind_of(text):
         return _of_config(text, kind, "the text", launcher)
     if _PYTHON.match(files.first_statement(text)):
@@ -163,6 +189,7 @@ def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) 
             f"{', '.join(LAUNCHERS.values())}"
         )
     kind, words, scripts = found[-1]
+    _refuse_clients(words)
     notes = []
     if len(found) > 1:
         notes.append(
@@ -174,6 +201,7 @@ def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) 
             f"Conditions are not evaluated: of each `if` (line {numbers}), the first branch is read."
         )
     given = [*_environment(kind, scripts), *_settings(kind, words)]
+    given = [*_allocated(kind, given, script.allocation, notes), *given]
     from_files, absent = list[Setting](), list[Setting]()
     for named in _files(kind, given, words):
         found_settings = _file(str(named.value), kind, scripts, opener)
@@ -193,6 +221,17 @@ def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) 
         unresolved=open_,
         absent=tuple(absent),
     )
+
+
+def _refuse_clients(words: list[Word]) -> None:
+    """Refuse a subcommand of a server's program that starts no server."""
+    for program, word in pairwise(word.text for word in words):
+        name = PurePath(program).name
+        if word in _COMMANDS.get(name, ()) and word != "serve":
+            raise LaunchError(
+                f"`{name} {word}` starts no server; give the `{name} serve` command, and the load as "
+                "--prompt 1024 --output 128 --concurrency 64"
+            )
 
 
 def _without(named: Setting, kind: str) -> str:
@@ -216,7 +255,8 @@ def _refuse_unresolved(kind: str, settings: Iterable[Setting], unresolved: dict[
     rows = table(kind)
     for setting in settings:
         flag, value = rows.find(setting.name), str(setting.value)
-        if flag and flag.counts and flag.key and any(what in value for what in unresolved):
+        matters = flag and flag.key and (flag.counts or flag.concept == "MACHINE")
+        if matters and any(what in value for what in unresolved):
             raise setting.refuse("is set by the shell, which does not run here", "write its value")
 
 
@@ -247,9 +287,38 @@ def _quoted_command(word: Word) -> bool:
 def _launcher(words: list[Word]) -> str | None:
     texts = [word.text for word in words]
     for kind, pattern in _PROGRAMS:
-        if any(pattern.search(text) for text in texts):
+        if any(pattern.search(text) and _runs(texts, at) for at, text in enumerate(texts)):
             return kind
     return None
+
+
+_COMMANDS = {
+    "vllm": ("serve", "bench", "chat", "complete", "run-batch"),
+    "sglang": ("serve", "generate", "version"),
+}
+"""The subcommands of programs whose names are words of other commands, too."""
+
+
+def _runs(texts: list[str], at: int) -> bool:
+    """Whether a word is a program that runs, and not, for instance, the name of a release or of a host."""
+    known = _COMMANDS.get(PurePath(texts[at]).name)
+    return known is None or texts[at + 1 : at + 2] == [] or texts[at + 1] in known
+
+
+def _allocated(
+    kind: str, given: list[Setting], allocation: Allocation, notes: list[str]
+) -> Iterator[Setting]:
+    """The nodes and processes of the #SBATCH lines, where the command itself says neither."""
+    rows, each, nodes = table(kind), allocation.each, allocation.nodes or 1
+    per_node = next((key for key in ("processes_per_node", "gpus_per_node") if rows.has(key)), "")
+    said = {flag.key for one in given if (flag := rows.find(one.name))}
+    if not each or not per_node or said & {per_node, "nodes", "gpus"}:
+        return
+    notes.append(
+        f"The number of GPUs is that of the #SBATCH lines: {nodes:,} node{'s' * (nodes > 1)} of {each}."
+    )
+    yield Setting(rows.of("nodes").flag, str(nodes), allocation.line)
+    yield Setting(rows.of(per_node).flag, str(each), allocation.line)
 
 
 def _environment(kind: str, scripts: list[Script]) -> Iterator[Setting]:
@@ -266,8 +335,11 @@ def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
     """The options of a command, of the launcher and of what starts it."""
     rows, at, last = table(kind), 0, len(words)
     pattern = next(pattern for name, pattern in _PROGRAMS if name == kind)
-    program = next((i for i, word in enumerate(words) if pattern.search(word.text)), 0)
+    texts = [word.text for word in words]
+    program = next((i for i, text in enumerate(texts) if pattern.search(text) and _runs(texts, i)), 0)
     positional = kind in ("vllm", "tensorrt_llm", "sglang")
+    if kind == "megatron" and (match := _PRETRAIN.search(words[program].text)):
+        yield Setting("the program", match[1], words[program].line)
     while at < last:
         word = words[at]
         name, equals, value = word.text.partition("=")
@@ -293,6 +365,9 @@ def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
         ):
             positional = False
             yield Setting("model" if kind == "tensorrt_llm" else rows.of("model").flag, word.text, word.line)
+
+
+_PRETRAIN = re.compile(r"(?:^|/)(pretrain_\w+\.py)$")
 
 
 def _is_number(text: str) -> bool:

@@ -84,6 +84,9 @@ def served(r: Reading, given: Given) -> Served:
     name = r.word("model") if r.given("model") else ""
     model = given.model
     if model is None and not name:
+        for file in r.absent:
+            rule = "is not here, and the command names no model"
+            raise file.refuse(rule, f"run this where the file is, or {MODEL_OPTION}")
         raise LaunchError(f"the command does not name the model; {MODEL_OPTION}")
     if model is None:
         model = _found(r, name)

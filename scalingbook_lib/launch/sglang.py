@@ -32,6 +32,8 @@ def default_chunk(chip: Chip) -> int:
 
 def read(r: Reading, given: Given) -> ServingLaunch:
     """The launch of these settings."""
+    if r.on("embedding"):
+        raise r.refuse("embedding", "generates no tokens, and only generation is counted", "leave it out")
     what = served(r, given)
     tp, pp, dp, cp, ep = (r.whole(key) for key in ("tp", "pp", "dp", "cp", "ep"))
     inside = r.on("dp_attention")

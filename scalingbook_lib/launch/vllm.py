@@ -44,6 +44,7 @@ def default_max_sequences(chip: Chip) -> int:
 
 def read(r: Reading, given: Given) -> ServingLaunch:
     """The launch of these settings."""
+    _refuse_pooling(r)
     what = served(r, given)
     tp, pp, dp, pcp, dcp = (r.whole(key) for key in ("tp", "pp", "dp", "pcp", "dcp"))
     moe = what.model.experts is not None
@@ -77,8 +78,8 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     )
     if inside > 1:
         r.assume(
-            f"Each of the {dp} data-parallel ranks serves up to {each:,} sequences, together {each * dp:,}, and "
-            f"processes up to {chunk:,} tokens in a step."
+            f"Each of the {dp} data-parallel ranks serves up to {each:,} sequences, together {each * dp:,}, "
+            f"and processes up to {chunk:,} tokens in a step."
         )
     r.unexpressed("pool_bytes", "the pool is computed from --gpu-memory-utilization")
     if r.on("prefix") and not r.given("prefix"):
@@ -99,6 +100,17 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         draft=draft,
         account=r.account(),
     )
+
+
+_POOLING = ("pooling", "embed", "embedding", "classify", "reward", "score", "rerank", "token_embed")
+
+
+def _refuse_pooling(r: Reading) -> None:
+    """Refuse a server that generates no tokens: its requests are prompts alone."""
+    for key in ("runner", "task"):
+        if r.word(key).lower() in _POOLING:
+            raise r.refuse(key, "generates no tokens, and only generation is counted", "leave it out")
+        r.asked.pop(key, None)  # that it generates is no line of the account
 
 
 def kv_heads(model: Transformer) -> int:

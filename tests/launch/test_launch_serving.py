@@ -114,8 +114,6 @@ def test_a_draft_without_an_acceptance_length_is_not_listed_as_used():
     assert {"--speculative-algorithm", "--speculative-num-draft-tokens"} <= {
         each.flag for each in one.account.unused
     }
-    one = read(f"vllm serve {LLAMA} -tp 8 -dcp 2")
-    assert (one.machine.chips, one.layout.kv_sequence) == (8, 2)
 
 
 def test_dp_attention_of_sglang_is_cut_out_of_tp():
