@@ -27,7 +27,7 @@ _OVERRIDE = re.compile(
 )
 _CONFIGS = {
     "vllm": ("--config",), "sglang": ("--config",), "tensorrt_llm": ("--extra_llm_api_options", "--config"),
-    "accelerate": ("--config_file", "--deepspeed_config_file", "--fsdp_config"),
+    "accelerate": ("--config_file", "--deepspeed_config_file", "--fsdp_config", "--config"),
     "deepspeed": ("--deepspeed", "--deepspeed_config"),
     "torchtitan": ("$CONFIG_FILE", "--job.config_file", "--job.config-file"), "megatron": (),
     "megatron_bridge": ("--config-file",),
@@ -63,6 +63,7 @@ _PROGRAMS = (
         "accelerate",
         re.compile(r"^--fsdp(=|$)|^--per_device_train_batch_size(=|$)"),
     ),  # of a Hugging Face trainer
+    ("accelerate", re.compile(r"(^|/)(llamafactory-cli|axolotl|trl)$|^axolotl\.cli\.train$")),
 )
 _RUNNERS = (
     "python",
@@ -105,7 +106,20 @@ def from_file(name: str, text: str, opener: Opener = nothing, launcher: str | No
     kind = files.KINDS.get(PurePath(name).suffix.lower())
     if kind is None:
         return from_text(text, opener, launcher)
-    return _of_config(text, kind, name, launcher)
+    return _with_deepspeed(_of_config(text, kind, name, launcher), opener)
+
+
+def _with_deepspeed(command: Command, opener: Opener) -> Command:
+    """A trainer's config with the DeepSpeed file that it names."""
+    named = _deepspeed_file(command.settings) if command.launcher == "accelerate" else None
+    if named is None:
+        return command
+    found = _file(str(named.value), "deepspeed", [], opener)
+    return Command(
+        launcher="deepspeed",
+        settings=(*command.settings, *(found or ())),
+        absent=() if found is not None else (named,),
+    )
 
 
 _PROGRAM_TEXT = re.compile(r"HloModule |module( @[\w.$-]+)?( attributes)? \{|func\.func |#\w+ = loc\(")
@@ -210,6 +224,12 @@ def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) 
             notes.append(_without(named, kind))
         else:
             from_files += found_settings
+    if kind == "accelerate" and (named := _deepspeed_file([*from_files, *given])):
+        kind = "deepspeed"
+        found_settings = _file(str(named.value), kind, scripts, opener)
+        if found_settings is None:
+            absent.append(named)
+        from_files += found_settings or []
     ordered = [*given, *from_files] if kind in _FILE_WINS else [*from_files, *given]
     unresolved = {what: line for one in scripts for what, line in one.unresolved.items()}
     open_ = tuple(Setting(what, True, line) for what, line in unresolved.items())
@@ -234,6 +254,12 @@ def _refuse_clients(words: list[Word]) -> None:
             )
 
 
+def _deepspeed_file(settings: Iterable[Setting]) -> Setting | None:
+    """The setting of a trainer's YAML that names a DeepSpeed file."""
+    named = [one for one in settings if canonical(one.name) == "deepspeed" and isinstance(one.value, str)]
+    return named[-1] if named and str(named[-1].value).endswith(".json") else None
+
+
 def _without(named: Setting, kind: str) -> str:
     """What a command means without a file that it names."""
     wins = ", and its settings override the command line" if kind in _FILE_WINS else ""
@@ -244,8 +270,10 @@ def refuse_absent(command: Command) -> None:
     """Refuse a command without the file that decides its plan: the answer would be about another run."""
     if command.launcher in _FILE_DECIDES:
         for named in command.absent:
+            positional = named.name in ("the config file", "--config")
+            decides = "the model and its training" if positional else _FILE_DECIDES[command.launcher]
             raise named.refuse(
-                f"is not here, and it sets {_FILE_DECIDES[command.launcher]}",
+                f"is not here, and it sets {decides}",
                 f"run this where the file is, or write its text into the script (cat > {named.value} <<EOF)",
             )
 
@@ -338,6 +366,8 @@ def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
     texts = [word.text for word in words]
     program = next((i for i, text in enumerate(texts) if pattern.search(text) and _runs(texts, i)), 0)
     positional = kind in ("vllm", "tensorrt_llm", "sglang")
+    if kind == "accelerate" and re.search(r"(^|/)python3?(\.\d+)?$", words[0].text):
+        yield Setting("the program", "python", words[0].line)
     if kind == "megatron" and (match := _PRETRAIN.search(words[program].text)):
         yield Setting("the program", match[1], words[program].line)
     while at < last:
@@ -416,13 +446,15 @@ def _files(kind: str, settings: Iterable[Setting], words: list[Word]) -> Iterato
         for one in settings
         if canonical(one.name) in names and isinstance(one.value, str) and one.value.lower() != "none"
     ]
-    if kind == "maxtext":
+    if kind in ("maxtext", "accelerate"):
+        values = {str(one.value) for one in named}
         named += [
             Setting("the config file", word.text, word.line)
             for word in words
             if word.text.endswith((".yml", ".yaml"))
             and not word.text.endswith("base.yml")
             and "=" not in word.text
+            and word.text not in values
         ]
     for one in named:
         path = PurePath(str(one.value))

@@ -6,6 +6,7 @@ parallel GPUs. Rematerialization is up to the model: a Hugging Face trainer has 
 
 from typing import Any
 
+from scalingbook_lib.launch import adapters
 from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import (
@@ -41,7 +42,12 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     zero = r.whole("zero", 0)
     if zero > 3:
         raise r.refuse("zero", "is not a ZeRO stage", "write 0, 1, 2 or 3")
+    types = _types(r)
+    load = adapters.loaded(r, model, types["weights"])
+    if load.quantized:
+        types["weights"] = load.weights
     plan = Plan(
+        frozen=load.adapters,
         tp=tp,
         cp=cp,
         fsdp=ranks,
@@ -53,7 +59,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         logit_bytes=LOGIT_BYTES,
         remat=given.remat or _remat(r),
         offload_optimizer=_offload(r),
-        **_types(r),
+        **types,
     )
     assume_kernel(r, machine.chip)
     return TrainingLaunch(
@@ -116,6 +122,8 @@ def _offload(r: Reading) -> bool:
 
 
 def _remat(r: Reading) -> str:
+    if found := adapters.factory_remat(r):
+        return found
     if not r.given("trainer_remat"):
         r.assume(
             "The configuration does not say what the model recomputes; counted as nothing (see --remat)."

@@ -234,7 +234,7 @@ REFUSED = [
      "which is not executed; add them to the command, or give the recipe's file, as in llama31.py:FUNCTION"),
     (BRIDGE.replace("-g h100", "-g vr900"), Given(), "'vr900' is not a chip of the catalog; add --machine"),
     ("FORCE_TORCHRUN=1 llamafactory-cli train llama3_full_sft.yaml", on("h100:8"),
-     "'llamafactory-cli train llama3_full_sft.yaml' starts no launcher that is known here"),
+     "'llama3_full_sft.yaml' is not here, and it sets the model and its training"),
     ("import torch\nfrom vllm import LLM\nllm = LLM(model='m')\n", on("h100:8"),
      "the text is a Python program, and nothing is executed here; give the command that starts it"),
 ]  # fmt: skip
