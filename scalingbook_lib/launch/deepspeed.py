@@ -16,6 +16,7 @@ from scalingbook_lib.launch.training import (
     chips_of,
     model_of,
     on_all_nodes,
+    refuse_model,
     sequence_of,
 )
 from scalingbook_lib.models import ModelError, Transformer, find
@@ -84,7 +85,7 @@ def named_model(r: Reading, given: Given) -> Transformer | None:
     try:
         return find(r.word("model"))
     except ModelError as error:
-        raise r.refuse("model", "is not a model of the catalog", f"add --model: {error}") from error
+        raise refuse_model(r, error) from error
 
 
 def batch_of(r: Reading, given: Given, ranks: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from scalingbook_lib.launch.flags import meanings
 from scalingbook_lib.launch.memory_fraction import FractionRule, reserve
 from scalingbook_lib.launch.reading import Account, Reading
 from scalingbook_lib.launch.settings import LaunchError
-from scalingbook_lib.launch.training import Given, of_size
+from scalingbook_lib.launch.training import Given, of_size, refuse_model
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import ModelError, Transformer, find, published_names
 from scalingbook_lib.models.quantization import serving_types
@@ -102,7 +102,7 @@ def _found(r: Reading, name: str) -> Transformer:
             return find(text)
         except ModelError as found:
             error = found
-    raise r.refuse("model", "is not a model of the catalog", f"{MODEL_OPTION}: {error}") from error
+    raise refuse_model(r, error, MODEL_OPTION) from error
 
 
 def _stored(r: Reading, name: str) -> dict[str, DType]:

@@ -314,6 +314,18 @@ def test_a_pipeline_divides_the_local_batch_into_microbatches():
     assert (plan.schedule, plan.chunks) == ("interleaved", 2)
 
 
+def test_float8_of_torchtitan_needs_its_converter():
+    flags = "--quantize.linear.float8.enable_fsdp_float8_all_gather"
+    base = "torchrun -m torchtitan.train --model.name llama3 --model.flavor 8B --training.local_batch_size 1 "
+    one = read(base + flags, model=None)
+    assert one.plan.compute is BF16
+    assert not one.account.unused
+    assert any("model.converters does not name it" in each for each in one.account.assumed)
+    converted = read(f"{base}{flags} --model.converters quantize.linear.float8", model=None)
+    assert converted.plan.compute is FP8
+    assert [each.flag for each in converted.account.unused] == [flags.lstrip("-")]
+
+
 def test_experts_of_torchtitan_borrow_ranks():
     toml = (
         "[training]\nlocal_batch_size = 1\nseq_len = 4096\n[parallelism]\ntensor_parallel_degree = 2\n"
