@@ -36,6 +36,12 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     model = model_of(r, given, named_model(r, given), "write --model_name_or_path")
     T = sequence_of(r, given, "sequence")
     r.idle("nodes_named", "distributed_type", "use_fsdp", "use_deepspeed")
+    if r.word("distributed_type").upper() in ("MEGATRON_LM", "TPU", "XLA"):
+        raise r.refuse(
+            "distributed_type",
+            "is another framework's plan, which is not read from this file",
+            "give the command of Megatron-LM or MaxText, or write FSDP, DEEPSPEED or MULTI_GPU",
+        )
     # by Accelerate's option or by torchrun's
     started = r.whole("gpus") if r.given("gpus") else on_all_nodes(r, "processes_per_node")
     if started is None and isinstance(given.machine, Chip) and r.setting("program").value == "python":
@@ -141,6 +147,10 @@ def _batch(r: Reading, given: Given, ranks: int) -> tuple[int, int]:
             raise LaunchError(
                 f"{given.batch:,} sequences do not divide by {ranks:,} ranks and {steps} accumulation steps; "
                 "write a multiple in --batch"
+            )
+        if micro > 1:
+            r.assume(
+                f"The configuration sets no batch of a process: each takes its {micro:,} sequences at once."
             )
         return given.batch, micro
     if not r.given("device_batch"):

@@ -13,7 +13,7 @@ from scalingbook_lib.launch.training import Given, of_size, refuse_model
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import ModelError, Transformer, find, published_names
 from scalingbook_lib.models.quantization import serving_types
-from scalingbook_lib.units import BF16, FP16, DType, dtype, matrix_unit_dtype
+from scalingbook_lib.units import BF16, FP16, FP32, DType, dtype, matrix_unit_dtype
 
 MODEL_OPTION = "add --model, as in --model llama-3-70b"
 
@@ -133,6 +133,13 @@ def computable(r: Reading, what: Served, chip: Chip) -> Served:
     vLLM, SGLang and TensorRT-LLM then convert the weights in the kernel (weight-only quantization).
     """
     types, rates = dict(what.types), chip.rates()
+    if types.get("compute") == FP32 and "fp32" not in rates:
+        raise LaunchError(
+            f"the catalog has no rate of fp32 matmuls for {chip.name}; write --dtype bfloat16 or --dtype half"
+        )
+    if "compute" not in types and "bf16" not in rates and "fp16" in rates:
+        types |= {"compute": FP16, "activations": FP16}
+        r.assume(f"{chip.name} has no bf16 matrix unit: the model is served in fp16.")
     for field in ("compute", "experts_compute"):
         kind = types.get(field)
         if kind is not None and kind.name not in rates and kind not in (BF16, FP16):
@@ -148,6 +155,8 @@ def _asked(r: Reading, types: dict[str, DType]) -> dict[str, DType]:
     """The dtypes that flags set: --quantization, --kv-cache-dtype, --dtype."""
     found: dict[str, DType] = {}
     half = r.get("dtype")
+    if half == FP32:
+        found |= {"weights": FP32, "kv": FP32, "activations": FP32, "compute": FP32}
     if half == FP16:
         found["activations"] = FP16
         if "compute" not in types:
@@ -163,6 +172,21 @@ def _asked(r: Reading, types: dict[str, DType]) -> dict[str, DType]:
     if kind := r.meaning("kv"):
         found["kv"] = dtype(kind)
     return found
+
+
+def refuse_uneven_heads(r: Reading, model: Transformer, tp: int) -> None:
+    """Refuse a tensor-parallel degree that does not divide the heads, as the servers do.
+
+    KV heads are split or replicated: the larger of their number and the degree divides by the smaller one.
+    """
+    heads = model.K if not model.latent else 1
+    uneven = max(heads, tp) % min(heads, tp) if heads else 0
+    if tp > 1 and model.N and (model.N % tp or uneven):
+        raise r.refuse(
+            "tp",
+            f"splits the {model.N:,} heads and {heads:,} KV heads of {model.name} unevenly",
+            "write a degree that divides the heads, such as a power of two",
+        )
 
 
 def machine_of(r: Reading, given: Given, needed: int, how: str) -> Machine:

@@ -11,7 +11,14 @@ from typing import Any
 from scalingbook_lib.inference import Layout, LayoutError
 from scalingbook_lib.launch.memory_fraction import STATIC
 from scalingbook_lib.launch.reading import Reading
-from scalingbook_lib.launch.serving import ServingLaunch, computable, drafts_of, machine_of, served
+from scalingbook_lib.launch.serving import (
+    ServingLaunch,
+    computable,
+    drafts_of,
+    machine_of,
+    refuse_uneven_heads,
+    served,
+)
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
 from scalingbook_lib.launch.vllm import type_flags
@@ -43,6 +50,7 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         )
     copies = 1 if inside else dp
     machine = machine_of(r, given, tp * pp * copies, f"TP {tp} x PP {pp}" + f" x DP {dp}" * (not inside))
+    refuse_uneven_heads(r, what.model, tp // dp if inside else tp)
     what = computable(r, what, machine.chip)
     moe = what.model.experts is not None
     if moe and r.word("a2a").lower() in _WIDE:
@@ -78,6 +86,8 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     r.idle("draft_steps", "nodes")
     r.unexpressed("pool_tokens", "the pool is computed from --mem-fraction-static")
     drafts, draft = drafts_of(r, given)
+    if drafts > 1:  # the flag counts the tokens that a step verifies, with the one that is known
+        drafts -= 1
     return ServingLaunch(
         launcher=NAME,
         model=what.model,

@@ -7,7 +7,14 @@ sequences. The memory fraction is a share of what weights and buffers leave.
 from scalingbook_lib.inference import Layout, LayoutError
 from scalingbook_lib.launch.memory_fraction import LEFT
 from scalingbook_lib.launch.reading import Reading
-from scalingbook_lib.launch.serving import ServingLaunch, computable, drafts_of, machine_of, served
+from scalingbook_lib.launch.serving import (
+    ServingLaunch,
+    computable,
+    drafts_of,
+    machine_of,
+    refuse_uneven_heads,
+    served,
+)
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
 
@@ -20,6 +27,8 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     tp, pp, cp = r.whole("tp"), r.whole("pp"), r.whole("cp")
     ep = r.maybe("ep") or 1
     machine = machine_of(r, given, tp * pp * cp, f"TP {tp} x PP {pp} x CP {cp}")
+    if not r.on("attention_dp"):
+        refuse_uneven_heads(r, what.model, tp)
     what = computable(r, what, machine.chip)
     moe = what.model.experts is not None
     if moe and tp % ep:

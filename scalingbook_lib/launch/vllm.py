@@ -8,10 +8,17 @@ reuses the GPUs of TP. The memory fraction is a share of the whole card.
 from collections.abc import Iterator
 from typing import Any
 
-from scalingbook_lib.inference import Layout, LayoutError
+from scalingbook_lib.inference import Layout, LayoutError, concurrency, largest_batch
 from scalingbook_lib.launch.memory_fraction import CARD
 from scalingbook_lib.launch.reading import Reading
-from scalingbook_lib.launch.serving import ServingLaunch, computable, drafts_of, machine_of, served
+from scalingbook_lib.launch.serving import (
+    ServingLaunch,
+    computable,
+    drafts_of,
+    machine_of,
+    refuse_uneven_heads,
+    served,
+)
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
 from scalingbook_lib.machines import Chip
@@ -50,6 +57,7 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     moe = what.model.experts is not None
     spread = r.on("ep")
     machine = machine_of(r, given, tp * pp * dp * pcp, f"TP {tp} x PP {pp} x DP {dp}")
+    refuse_uneven_heads(r, what.model, tp)
     what = computable(r, what, machine.chip)
     wide, inside = (tp * dp, dp) if moe else (tp, 1)
     try:
@@ -85,7 +93,7 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     if r.on("prefix") and not r.given("prefix"):
         r.assume("Prefix caching is on by default; no request is assumed to hit it (see --prefix-cache-hit).")
     drafts, draft = drafts_of(r, given)
-    return ServingLaunch(
+    found = ServingLaunch(
         launcher=NAME,
         model=what.model,
         machine=machine,
@@ -100,6 +108,25 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         draft=draft,
         account=r.account(),
     )
+    _refuse_long(r, found)
+    return found
+
+
+def _refuse_long(r: Reading, one: ServingLaunch) -> None:
+    """Refuse a maximum length that the KV cache does not hold once: vLLM does not start with it."""
+    if one.max_length is None:
+        return
+    how: dict[str, Any] = {"S": one.max_length, "reserve": one.reserve}
+    held = concurrency(one.model, one.layout, one.machine, **how) if one.reserve < 1 else 0.0
+    fits = largest_batch(one.model, one.layout, one.machine, S=1, reserve=one.reserve)
+    if fits and held < 1:  # what does not fit at all is told by the answer
+        raise r.refuse(
+            "max_length",
+            f"is {1 / held:,.1f} times what the KV cache holds, and vLLM does not start"
+            if held
+            else "has no room",
+            f"write at most {int(held * one.max_length):,}, or more GPUs",
+        )
 
 
 _POOLING = ("pooling", "embed", "embedding", "classify", "reward", "score", "rerank", "token_embed")

@@ -135,6 +135,19 @@ def test_hybrid_sharding_is_within_a_node():
     assert (plan.fsdp, plan.dp, plan.zero) == (8, 4, 3)
 
 
+def test_the_plan_of_another_framework_is_refused():
+    with pytest.raises(LaunchError, match="MEGATRON_LM' is another framework's plan"):
+        read("distributed_type: MEGATRON_LM\nnum_processes: 8\n", Given(model=LLAMA, sequence=4096), "a.yaml")
+
+
+def test_a_batch_without_that_of_a_process_is_taken_at_once_and_the_answer_says_so():
+    config = "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\n"
+    given = Given(model=LLAMA, machine=A8.machine, sequence=4096, batch=64)
+    one = read(config, given, "a.yaml")
+    assert one.plan.microbatch == 8
+    assert any("each takes its 8 sequences at once" in each for each in one.account.assumed)
+
+
 def test_fp32_on_a_chip_without_such_a_rate_is_refused_with_the_flag_to_add():
     with pytest.raises(LaunchError, match="no rate of fp32 matmuls for RTX 4090; add --bf16"):
         read(SFT.replace("--bf16 ", ""), Given(machine=chips.find("rtx4090")))

@@ -6,7 +6,7 @@ from scalingbook_lib import inference, launch
 from scalingbook_lib.launch import Given, LaunchError
 from scalingbook_lib.launch.memory_fraction import CARD, LEFT, STATIC
 from scalingbook_lib.machines import chips, machine_names
-from scalingbook_lib.units import BF16, FP8, MXFP4
+from scalingbook_lib.units import BF16, FP8, FP16, MXFP4
 
 LLAMA, V3 = "meta-llama/Llama-3.1-70B-Instruct", "deepseek-ai/DeepSeek-V3"
 
@@ -87,6 +87,19 @@ def test_the_chunk_of_sglang_is_that_of_all_groups_and_each_group_has_its_part_i
     one = read(text)
     assert one.chunk == 524_288
     assert one.reserve < 0.2
+
+
+def test_sglang_counts_the_tokens_that_a_step_verifies():
+    """Three draft tokens of two steps (top-k 1) are two drafts and the token that is known."""
+    flags = "--speculative-algorithm EAGLE --speculative-num-steps 2 --speculative-num-draft-tokens 3"
+    text = f"python -m sglang.launch_server --model-path {V3} --tp 8 {flags}"
+    assert read(text, chips.H200, acceptance_length=2.5).drafts == 2
+
+
+def test_a_chip_without_bf16_serves_in_fp16():
+    turing = read("vllm serve meta-llama/Llama-3.2-1B", chips.find("t4"))
+    assert turing.layout.compute is FP16
+    assert any("no bf16 matrix unit" in each for each in turing.account.assumed)
 
 
 SMALL = "meta-llama/Llama-3.2-1B-Instruct"
