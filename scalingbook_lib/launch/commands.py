@@ -6,12 +6,12 @@ cluster tool. Files that the command names are read if they are there, or if the
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import PurePath
 
 from scalingbook_lib import git_lfs
-from scalingbook_lib.launch import files, recipes, shell
+from scalingbook_lib.launch import files, manifests, recipes, shell
 from scalingbook_lib.launch.flags import LAUNCHERS, canonical, table
 from scalingbook_lib.launch.settings import LaunchError, Setting
 from scalingbook_lib.launch.shell import Script, Word
@@ -43,7 +43,7 @@ _FILE_DECIDES = {
 _PROGRAMS = (
     ("tensorrt_llm", re.compile(r"(^|/)trtllm-serve$")),
     ("sglang", re.compile(r"^sglang(_router)?\.launch_server$|(^|/)sglang$")),
-    ("vllm", re.compile(r"^vllm\.entrypoints\..*api_server$|(^|/)vllm$|^vllm/vllm-openai")),
+    ("vllm", re.compile(r"^vllm\.entrypoints\..*api_server$|(^|/)vllm$|(^|/)vllm/vllm-openai")),
     ("accelerate", re.compile(r"(^|/)accelerate$|^accelerate\.commands\.launch$")),
     (
         "torchtitan",
@@ -104,6 +104,8 @@ def from_file(name: str, text: str, opener: Opener = nothing, launcher: str | No
         recipe = recipes.read(text, file, function, opener)
         return Command(launcher=recipe.launcher, settings=recipe.settings, notes=recipe.notes)
     kind = files.KINDS.get(PurePath(name).suffix.lower())
+    if kind == "yaml" and manifests.is_manifest(text):
+        return _of_manifest(text, name, opener, launcher)
     if kind is None:
         return from_text(text, opener, launcher)
     return _with_deepspeed(_of_config(text, kind, name, launcher), opener)
@@ -159,7 +161,6 @@ def _of_file(settings: list[Setting], kind: str, name: str) -> str:
 
     best = max(candidates, key=known)
     if not known(best):
-        _refuse_manifest(names, name)
         if {"architectures", "model_type"} & set(names):
             raise LaunchError(
                 f"{name} is the config.json of a model, not of a launch; write `scalingbook model FILE`, or "
@@ -173,20 +174,19 @@ def _of_file(settings: list[Setting], kind: str, name: str) -> str:
     return best
 
 
-def _refuse_manifest(names: list[str], name: str) -> None:
-    """Refuse a file that starts containers: the command in it could be read, but the file itself is not."""
-    kind = "Kubernetes manifest" if {"apiversion", "kind"} <= set(names) else ""
-    kind = kind or ("Compose file" if any(one.startswith("services.") for one in names) else "")
-    if kind:
-        raise LaunchError(
-            f"{name} is a {kind}, which is not read; give the command that its container runs, as in "
-            "'vllm serve meta-llama/Llama-3.1-8B -tp 2'"
-        )
+def _of_manifest(text: str, name: str, opener: Opener, launcher: str | None) -> Command:
+    """The settings of the last launch in the containers of a manifest, without their lines."""
+    found = from_text(manifests.script(text, name), opener, launcher)
+    settings = tuple(Setting(one.name, one.value, 0, name) for one in found.settings)
+    note = f"The command is that of a container in {name}; its replicas and its GPUs are not read."
+    return replace(found, settings=settings, notes=(note, *found.notes))
 
 
 def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) -> Command:
     """The settings of a command line or a script, or of a config, whose kind its first line shows."""
     _refuse_other_texts(text, "the text")
+    if manifests.is_manifest(text) and files.kind_of(text) == "yaml":
+        return _of_manifest(text, "the text", opener, launcher)
     if kind := files.kind_of(text):
         return _of_config(text, kind, "the text", launcher)
     if _PYTHON.match(files.first_statement(text)):
@@ -330,7 +330,7 @@ _COMMANDS = {
 def _runs(texts: list[str], at: int) -> bool:
     """Whether a word is a program that runs, and not, for instance, the name of a release or of a host."""
     known = _COMMANDS.get(PurePath(texts[at]).name)
-    return known is None or texts[at + 1 : at + 2] == [] or texts[at + 1] in known
+    return known is None or any(text in known for text in texts[at + 1 : at + 2])
 
 
 def _allocated(
@@ -392,6 +392,7 @@ def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
             and at > program + 1
             and word.text not in ("serve", "openai")
             and not word.text.startswith(">")
+            and not words[at - 2].text.startswith(">")  # a file that the output goes to
         ):
             positional = False
             yield Setting("model" if kind == "tensorrt_llm" else rows.of("model").flag, word.text, word.line)
