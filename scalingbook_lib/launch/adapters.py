@@ -26,6 +26,19 @@ class Loaded:
     quantized: bool = False
 
 
+_NEXT_TOKEN = ("sft", "pt", "")
+
+
+def _refuse_other_steps(r: Reading) -> None:
+    """Refuse what trains on pairs, rewards or generated tokens: its step is more than one pass."""
+    if r.given("stage") and str(r.setting("stage").value).lower() not in _NEXT_TOKEN:
+        raise r.refuse(
+            "stage",
+            "is no step of next-token training: it runs a reference, a reward or a generating model too",
+            "leave it out to count a step of fine-tuning on as many sequences",
+        )
+
+
 def of_llama_factory(r: Reading) -> bool:
     """Whether the settings are those of LLaMA-Factory, which names the method of fine-tuning."""
     return r.given("method") and r.setting("method").name.lstrip("-") == "finetuning_type"
@@ -54,8 +67,9 @@ def trains_adapters(r: Reading) -> bool:
 
 def loaded(r: Reading, model: Transformer, half: DType) -> Loaded:
     """How the base weights are loaded; `half` is the dtype of mixed precision."""
+    _refuse_other_steps(r)
     adapters = trains_adapters(r)
-    weights = _dtype(r, half)
+    weights = _dtype(r, half, adapters)
     bits = _bits(r)
     if bits and not adapters:
         for key in ("load_4bit", "load_8bit", "bits"):
@@ -101,7 +115,7 @@ def _bits(r: Reading) -> int:
     return bits or 0
 
 
-def _dtype(r: Reading, half: DType) -> DType:
+def _dtype(r: Reading, half: DType, adapters: bool) -> DType:
     """The dtype in which the weights are loaded: as said, or what the tool does on its own."""
     if r.table.has("loaded") and r.given("loaded"):
         word = r.word("loaded").removeprefix("torch.").lower()
@@ -110,6 +124,7 @@ def _dtype(r: Reading, half: DType) -> DType:
             return half
         return dtype(word)
     axolotl = r.setting("model").name.lstrip("-") == "base_model"
-    if axolotl or of_llama_factory(r):
+    factory = of_llama_factory(r) and (adapters or r.on("pure_half"))  # which trains in fp32 otherwise
+    if axolotl or factory:
         return half if half in (BF16, FP16) else FP32
     return FP32

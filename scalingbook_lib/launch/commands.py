@@ -368,6 +368,10 @@ def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
     positional = kind in ("vllm", "tensorrt_llm", "sglang")
     if kind == "accelerate" and re.search(r"(^|/)python3?(\.\d+)?$", words[0].text):
         yield Setting("the program", "python", words[0].line)
+    if kind in ("accelerate", "deepspeed"):
+        for word in words:
+            if match := _OTHER_STEPS.search(word.text):
+                yield Setting("--stage", match[1], word.line)
     if kind == "megatron" and (match := _PRETRAIN.search(words[program].text)):
         yield Setting("the program", match[1], words[program].line)
     while at < last:
@@ -398,6 +402,10 @@ def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
             yield Setting("model" if kind == "tensorrt_llm" else rows.of("model").flag, word.text, word.line)
 
 
+_OTHER_STEPS = re.compile(
+    r"(?:^|/)((?:run_)?(?:online_dpo|dpo|grpo|ppo|kto|orpo|cpo|rloo|gkd|xpo|nash_md|reward|reward_modeling|prm)"
+    r"(?:_\w+)?)(?:\.py)?$"
+)  # programs and subcommands of TRL
 _PRETRAIN = re.compile(r"(?:^|/)(pretrain_\w+\.py)$")
 
 

@@ -119,6 +119,26 @@ def test_quantized_weights_are_not_trained():
     assert [each.flag for each in one.account.unused] == ["--load_in_4bit"]
 
 
+def test_llama_factory_trains_all_weights_in_fp32():
+    full = FACTORY.replace("type: lora", "type: full")
+    assert read(full, file="a.yaml").plan.weights is FP32
+    assert read(full + "pure_bf16: true\n", file="a.yaml").plan.weights is BF16
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SFT.replace("sft.py", "dpo.py"),
+        "trl grpo --model_name_or_path gpt2 --per_device_train_batch_size 8 --max_length 1024 --bf16",
+        FACTORY.replace("stage: sft", "stage: ppo"),
+        AXOLOTL + "rl: dpo\n",
+    ],
+)
+def test_a_step_of_another_training_is_refused(text):
+    with pytest.raises(LaunchError, match="is no step of next-token training"):
+        read(text)
+
+
 def test_a_method_that_is_not_expressed_is_named():
     one = read(FACTORY.replace("type: lora", "type: freeze"), file="a.yaml")
     assert not one.plan.frozen
