@@ -120,6 +120,8 @@ def _command(source: str, launcher: str | None) -> launch.Command:
     if source == "-":
         return launch.from_text(_piped(), launcher=launcher)
     single = "\n" not in source and len(source) < 4096
+    if single and os.path.isdir(source):
+        raise ValueError(f"{source!r} is a folder; write the path of a script or a config in it")
     if single and " " not in source and (recipe := _RECIPE.fullmatch(source)):
         path = reading.file(recipe[1])
         name = path.name + (recipe[2] or "")
@@ -307,7 +309,8 @@ class ServingAnswer:
             prefix_cache_hit=self.prefix_cache_hit,
             draft_tokens=one.drafts or None,
             acceptance_length=self.acceptance_length if one.drafts else None,
-            draft_model=None,
+            draft_model=one.draft.model if one.drafts else None,
+            draft_cost=one.draft.cost(one.model),
             usd_per_hour=None,
             efficiency=reading.serving_efficiency(self.efficiency),
             expert_skew=self.expert_skew,

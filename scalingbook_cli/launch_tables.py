@@ -21,9 +21,9 @@ def launch_tables(one: Launch, binds: str = "") -> tuple[TextTable, ...]:
 def _launch(one: Launch, binds: str) -> TextTable:
     rows = [("model", one.model.name), ("machine", one.machine.name)]
     if isinstance(one, TrainingLaunch):
-        plan = one.plan
+        plan, sequences = one.plan, f"{one.batch:,} sequence{'s' * (one.batch > 1)}"
         rows += [
-            ("batch", f"{one.batch:,} sequences of {one.T:,} tokens, {count(one.batch * one.T)} tokens"),
+            ("batch", f"{sequences} of {one.T:,} tokens, {count(one.batch * one.T)} tokens"),
             ("each data-parallel rank", f"{one.accumulation:,} × {plan.microbatch:,} sequences"),
             ("pods", f"{plan.dcn:,}") if plan.dcn > 1 else ("", ""),
             ("dtypes", _dtypes(one)),

@@ -28,6 +28,7 @@ MOST_MODEL = 2_000_000  # characters; `from_hf` refuses more
 MOST_FILE = 2**26  # bytes
 MOST_AMOUNT = 1e30  # FLOPs of a run, bytes of an array
 CALIBRATED = "calibrated"
+_HF_PAGE = re.compile(r"^(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+).*$")
 _HF_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")  # organization/model
 _MESH = re.compile(r"([A-Z])\s*=?\s*([0-9]{1,9})")
 
@@ -164,6 +165,15 @@ def dtype_or_none(text: str) -> DType | None:
     return None if text.lower() == "none" else dtype(text)
 
 
+def _chip_of_machine(text: str) -> str:
+    """The name of the chip in the name of a machine, such as h100:8; "" for another text."""
+    try:
+        found = machine_names.read(text).machine.chip.name
+    except ValueError:
+        return ""
+    return found.removeprefix("TPU ").lower().replace(" ", "-")
+
+
 def chip(text: str, given: Mapping[str, Chip] | None = None) -> Chip:
     """A chip: one of the `given` by its name, a catalog name ('v5p', 'H100 SXM', 'A100-40GB'), or the path
     of a file of specifications.
@@ -183,6 +193,8 @@ def chip(text: str, given: Mapping[str, Chip] | None = None) -> Chip:
                 f"{text!r} is an instance with {instance.chips} {instance.chip}, and a chip is needed here; "
                 f"write {instance.chip.removeprefix('TPU ').lower().replace(' ', '-')}"
             ) from error
+        if alone := _chip_of_machine(text):
+            raise ValueError(f"{text!r} is a machine, and one chip is needed here; write {alone}") from error
         told = "`scalingbook chips` lists all chips, and --chip-file reads the specifications of another"
         raise ValueError(f"{error}; {told}") from error
 
@@ -260,6 +272,7 @@ def model(text: str) -> models.Transformer:
     """
     if text == "-":
         return models.from_hf(_piped())
+    text = _HF_PAGE.sub(r"\1", text)
     if text.lstrip().startswith("{"):
         return models.from_hf(text)
     path = os.path.join(text, "config.json") if os.path.isdir(text) else text

@@ -206,11 +206,12 @@ class ServeRequest:
     efficiency: str | DeviceBenchmark
     expert_skew: float | None
     weights_written: bool = False
+    draft_cost: float | None = None  # of what is neither a model nor a head of one layer
 
     @classmethod
     def of(cls, typed: Mapping[str, Any]) -> "ServeRequest":
         """The question from all typed options; those of the layout are left out."""
-        names = [f.name for f in fields(cls) if f.name != "weights_written"]
+        names = [f.name for f in fields(cls) if f.name not in ("weights_written", "draft_cost")]
         return cls(**{name: typed[name] for name in names}, weights_written=typed.get("weights") is not None)
 
     def __post_init__(self) -> None:
@@ -256,9 +257,15 @@ class ServeRequest:
         return inference.Drafting(
             tokens=self.draft_tokens,
             acceptance_length=self.acceptance_length,
-            cost=0.0 if self.draft_model else 1 / self.model.L,
+            cost=self._draft_cost,
             model=self.draft_model,
         )
+
+    @property
+    def _draft_cost(self) -> float:
+        if self.draft_cost is not None:
+            return self.draft_cost
+        return 0.0 if self.draft_model else 1 / self.model.L
 
     def with_stored(self, written: dict[str, Any]) -> dict[str, Any]:
         """These fields of a layout, with the types that the model's file names for what they leave open."""

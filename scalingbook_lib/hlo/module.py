@@ -169,11 +169,15 @@ def parse(program: Any) -> HloModule:
 
 def _other_text(text: str) -> str:
     """Why another kind of text is refused: a Git LFS pointer, an error, or StableHLO; "" for HLO."""
+    if not text.strip():
+        return "the text is empty; give the whole text of one program, as compiled.as_text() returns it"
     if git_lfs.is_pointer(text):
         return git_lfs.refusal("the text")
     if "RESOURCE_EXHAUSTED" in text and not re.search(r"^ENTRY ", text, re.M):
         found = out_of_memory.read(text)
         return f"the text is an out-of-memory error, not a program: {found}" if found else ""
+    if not re.search(r"^ENTRY ", text, re.M) and (told := out_of_memory.of_pytorch(text)):
+        return f"the text is an out-of-memory error of PyTorch, not a program: {told}"
     if re.match(r"\s*(#\w+ = .*\n\s*)*module\b.*\{", text):
         return (
             "the text is StableHLO, the program before XLA compiles it, which has no schedule and may have "

@@ -54,6 +54,22 @@ _GPU_TOTAL = re.compile(r"Free memory/Total memory: (?P<free>\d+)/(?P<total>\d+)
 _ALLOCATION = re.compile(r"Size: (?P<size>[\d.]+[KMGT]?)B?\s*$(?P<rest>.*?)(?=^\s*={5,}|\Z)", re.S | re.M)
 
 
+# libtpu's summary: "    arguments         8.00G" and "    HLO temp         12.50G (98.5% utilization..."
+_TPU_PARTS = (
+    ("HLO temporaries", re.compile(r"^ *HLO temp +([\d.]+[KMGT]?)", re.M)),
+    ("arguments", re.compile(r"^ *arguments +([\d.]+[KMGT]?)", re.M)),
+)
+_SIZE = r"([\d.]+ [KMGT]?i?B)"
+_PYTORCH = re.compile(rf"(?:CUDA|HIP|XPU) out of memory\. Tried to allocate {_SIZE}")
+_PYTORCH_SIZES = {
+    "capacity": re.compile(rf"total capacity of {_SIZE}|{_SIZE} total capacity"),
+    "free": re.compile(rf"of which {_SIZE} is free|{_SIZE} free"),
+    "allocated": re.compile(rf"{_SIZE} is allocated by PyTorch|{_SIZE} already allocated"),
+    "unused": re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated"),
+    "reserved": re.compile(rf"{_SIZE} reserved in total by PyTorch"),
+}  # of the messages since 2.1 and before
+
+
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """A buffer that needs memory: its size in bytes and its purpose."""
@@ -121,9 +137,10 @@ class DoesNotFit(RuntimeError):
             )
         if self.asked_bytes:
             return self._of_gpu()
+        most = max(self.parts, key=lambda part: part.nbytes, default=None)
         remedies = {
             "HBM": _RECOMPUTE
-            if self._temporaries_bytes
+            if self._temporaries_bytes or (most and most.purpose == "HLO temporaries")
             else "make the arrays smaller, or shard them over more chips"
         }
         remedy = remedies.get(self.memory, "use smaller tiles")
@@ -143,8 +160,11 @@ class DoesNotFit(RuntimeError):
 
     def _listing(self) -> str:
         """The largest buffers, or the arguments and what is left for HLO temporaries and results."""
+        parts = f" ({_listed(self.parts, len(self.parts))})" if self.parts else ""
         if self.largest:
-            return f"; the largest: {'; '.join(map(str, self.largest[:3]))}"
+            return f"{parts}; the largest: {'; '.join(map(str, self.largest[:3]))}"
+        if parts and not self.arguments:
+            return parts
         if not self.arguments:
             return ""
         total = binary(sum(each.nbytes for each in self.arguments))
@@ -203,7 +223,45 @@ def read(message: str) -> DoesNotFit | None:
     largest = tuple(_allocation(size, rest) for size, rest in buffers)
     kind = found.groupdict().get("kind") or ""
     return DoesNotFit(
-        found["memory"].upper(), _bytes(found["used"]), _bytes(found["limit"]), largest, kind=kind
+        found["memory"].upper(),
+        _bytes(found["used"]),
+        _bytes(found["limit"]),
+        largest,
+        kind=kind,
+        parts=_tpu_parts(message) if found.re is _SPACE else (),
+    )
+
+
+def _tpu_parts(message: str) -> tuple[Allocation, ...]:
+    """The arguments and the HLO temporaries of a program, if libtpu lists them; the larger one first."""
+    found = (
+        Allocation(_bytes(size[1]), words) for words, form in _TPU_PARTS if (size := form.search(message))
+    )
+    return tuple(sorted(found, key=lambda part: -part.nbytes))
+
+
+def of_pytorch(message: str) -> str:
+    """What an out-of-memory error of PyTorch says, with a remedy; "" for another text."""
+    if (asked := _PYTORCH.search(message)) is None:
+        return ""
+    sizes = {
+        name: _bytes(found[1] or found[found.lastindex or 1])
+        for name, form in _PYTORCH_SIZES.items()
+        if (found := form.search(message))
+    }
+    told = f"an allocation of {binary(_bytes(asked[1]))} failed"
+    if "capacity" in sizes:
+        free = f", of which {binary(sizes['free'])} was free" if "free" in sizes else ""
+        told += f" on a GPU of {binary(sizes['capacity'])}{free}"
+    if "allocated" in sizes:
+        told += f"; PyTorch had allocated {binary(sizes['allocated'])}"
+    unused = sizes.get("unused", sizes.get("reserved", 0) - sizes.get("allocated", 0))
+    if unused >= _bytes(asked[1]):
+        told += f", and {binary(unused)} of its reserved memory was unused, but in pieces"
+        return f"{told}; set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+    return (
+        f"{told}; use a smaller microbatch, recompute activations, or shard the training state over more "
+        "GPUs (`scalingbook launch` on the command says what takes the memory)"
     )
 
 

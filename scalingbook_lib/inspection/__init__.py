@@ -118,8 +118,19 @@ def read_source(program: Any, *, mesh: Any = None) -> ProgramSource:
                 f"the mesh {format_sizes(sizes)} is inferred from the groups of the collectives; "
                 "name the axes with --mesh",
             )
+    if (note := _conditionals(found.module)) and note not in notes:
+        notes = (*notes, note)
     _check(found, sizes)
     return replace(found, mesh=sizes, notes=notes)
+
+
+def _conditionals(module: hlo.HloModule) -> str:
+    """Which branch of a conditional counts; "" for a program without one."""
+    computations = module.computations.values()
+    count = sum(i.opcode == "conditional" for each in computations for i in each.instructions.values())
+    which = "the conditional" if count == 1 else f"each of the {count} conditionals"
+    rule = "the branch that moves most between devices, or else computes most, is counted"
+    return f"of {which}, {rule}" if count else ""
 
 
 def _check(found: ProgramSource, sizes: Mapping[str, int]) -> None:

@@ -90,10 +90,24 @@ def _longest(module: HloModule, i: Instruction, sizes: Mapping[str, int]) -> tup
     return max(called, key=_size, default=())
 
 
-def _size(found: tuple[Step, ...]) -> float:
-    """A measure of how much a branch does: cycles, else bytes."""
-    kernels = [step for step in found if isinstance(step, Kernel)]
-    return sum(k.cycles for k in kernels) or sum(k.nbytes for k in kernels) + len(found)
+def _size(found: tuple[Step, ...]) -> tuple[float, float]:
+    """A measure of how much a branch does: bytes between devices, then cycles or bytes of its kernels."""
+    kernels, moved = list[tuple[Kernel, int]](), 0.0
+    for step, times in _repeated(found):
+        if isinstance(step, Kernel):
+            kernels.append((step, times))
+        elif isinstance(step, Move):
+            moved += times * sum(one.received_bytes for one in step.collectives)
+    cycles = sum(times * kernel.cycles for kernel, times in kernels)
+    return moved, cycles or sum(times * kernel.nbytes for kernel, times in kernels) + len(found)
+
+
+def _repeated(found: tuple[Step, ...], times: int = 1) -> Iterator[tuple[Step, int]]:
+    """All steps and those of their loops, with how often they run; once if that is unknown."""
+    for step in found:
+        yield step, times
+        if isinstance(step, Loop):
+            yield from _repeated(step.steps, times * (step.trips or 1))
 
 
 def _step(module: HloModule, here: Computation, i: Instruction, sizes: Mapping[str, int]) -> Step | None:

@@ -7,6 +7,8 @@ rank times the accumulation steps.
 
 from typing import Any
 
+from scalingbook_lib.launch import adapters
+from scalingbook_lib.launch.adapters import Loaded
 from scalingbook_lib.launch.deepspeed import named_model
 from scalingbook_lib.launch.flags import meanings
 from scalingbook_lib.launch.reading import Reading
@@ -14,7 +16,6 @@ from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import (
     Given,
     TrainingLaunch,
-    assume_adapters,
     assume_kernel,
     chips_of,
     divided,
@@ -22,9 +23,9 @@ from scalingbook_lib.launch.training import (
     on_all_nodes,
     sequence_of,
 )
-from scalingbook_lib.machines import Chip
+from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.training import Plan
-from scalingbook_lib.units import BF16, FP8, FP16, FP32, DType
+from scalingbook_lib.units import BF16, FP8, FP16, FP32, INT8, DType
 
 NAME = "accelerate"
 LOGIT_BYTES = 14.0
@@ -35,8 +36,17 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     model = model_of(r, given, named_model(r, given), "write --model_name_or_path")
     T = sequence_of(r, given, "sequence")
     r.idle("nodes_named", "distributed_type", "use_fsdp", "use_deepspeed")
+    if r.word("distributed_type").upper() in ("MEGATRON_LM", "TPU", "XLA"):
+        raise r.refuse(
+            "distributed_type",
+            "is another framework's plan, which is not read from this file",
+            "give the command of Megatron-LM or MaxText, or write FSDP, DEEPSPEED or MULTI_GPU",
+        )
     # by Accelerate's option or by torchrun's
     started = r.whole("gpus") if r.given("gpus") else on_all_nodes(r, "processes_per_node")
+    if started is None and isinstance(given.machine, Chip) and r.setting("program").value == "python":
+        r.assume("The command starts one process, on one GPU.")
+        started = 1
     machine = chips_of(given, started, "processes", r)
     options = r.word("trainer_fsdp").lower().split()
     if any("hybrid" in option for option in options):
@@ -48,6 +58,8 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     deepspeed = r.word("distributed_type").upper() == "DEEPSPEED" or r.on("use_deepspeed")
     sharded = r.word("distributed_type").upper() == "FSDP" or r.on("use_fsdp") or bool(options)
     degrees = _degrees(r, machine.chips, sharded or deepspeed)
+    if sharded and not deepspeed and r.word("strategy").upper().startswith("HYBRID"):
+        degrees = _within_nodes(r, degrees, machine)
     ranks = degrees["fsdp"] * degrees["dp"]
     batch, microbatch = _batch(r, given, ranks)
     zero, prefetch = _zero(r, sharded=sharded, deepspeed=deepspeed)
@@ -57,11 +69,14 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
             r.unexpressed("trainer_fsdp", "the offload of weights and optimizer state is not counted")
     if r.on("offload"):
         r.unexpressed("offload", "the optimizer state is counted on the host, weights and gradients are not")
-    if adapters := r.on("peft"):
-        assume_adapters(r)
+    half = _half(r)
+    load = adapters.loaded(r, model, half)
+    if half is FP32:
+        _refuse_fp32(machine.chip)
+        r.assume("No mixed precision is set: matmuls are in fp32.")
     plan = Plan(
         **degrees,
-        frozen=adapters,
+        frozen=load.adapters,
         **({"context": r.meaning("context")} if degrees["cp"] > 1 else {}),
         zero=zero,
         prefetch=prefetch,
@@ -70,9 +85,11 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         logit_bytes=LOGIT_BYTES,
         remat=given.remat or _remat(r),
         offload_optimizer=r.on("offload") or r.word("offload_optimizer").lower() in ("cpu", "nvme"),
-        **_types(r, deepspeed=deepspeed),
+        **_types(r, half, load, deepspeed=deepspeed, sharded=zero > 0),
     )
     kernel = _kernel(r, machine.chip)
+    if r.given("flash"):
+        r.idle("flash")
     return TrainingLaunch(
         launcher=NAME,
         model=model,
@@ -113,6 +130,15 @@ def _degrees(r: Reading, chips: int, sharded: bool) -> dict[str, int]:
     )
 
 
+def _within_nodes(r: Reading, degrees: dict[str, int], machine: Machine) -> dict[str, int]:
+    """The degrees of a hybrid strategy, which shards within a node and replicates over the nodes."""
+    nodes = r.whole("nodes_named") if r.given("nodes_named") else 1
+    each = machine.chips // nodes if nodes > 1 else min(machine.chip.chips_per_host, machine.chips)
+    inside = max(each // (degrees["tp"] * degrees["cp"]), 1)
+    copies = divided(r, "strategy", degrees["fsdp"], inside, "ranks")
+    return degrees | {"fsdp": inside, "dp": degrees["dp"] * copies}
+
+
 def _batch(r: Reading, given: Given, ranks: int) -> tuple[int, int]:
     steps = r.whole("accumulation")
     if not r.given("device_batch") and given.batch:
@@ -121,6 +147,10 @@ def _batch(r: Reading, given: Given, ranks: int) -> tuple[int, int]:
             raise LaunchError(
                 f"{given.batch:,} sequences do not divide by {ranks:,} ranks and {steps} accumulation steps; "
                 "write a multiple in --batch"
+            )
+        if micro > 1:
+            r.assume(
+                f"The configuration sets no batch of a process: each takes its {micro:,} sequences at once."
             )
         return given.batch, micro
     if not r.given("device_batch"):
@@ -160,6 +190,8 @@ def _zero(r: Reading, *, sharded: bool, deepspeed: bool) -> tuple[int, bool]:
 def _remat(r: Reading) -> str:
     if r.on("remat") or (r.given("trainer_remat") and r.on("trainer_remat")):
         return "full"
+    if found := adapters.factory_remat(r):
+        return found
     if not r.given("remat") and not r.given("trainer_remat"):
         r.assume(
             "The configuration does not say what the model recomputes; counted as nothing (see --remat)."
@@ -167,20 +199,61 @@ def _remat(r: Reading) -> str:
     return "none"
 
 
-def _types(r: Reading, *, deepspeed: bool) -> dict[str, Any]:
-    """FSDP keeps weights in fp32 and gathers them in half precision; DeepSpeed keeps a master copy."""
-    own = "bf16" if r.on("bf16") else "fp16" if r.on("fp16") else "fp32"
+def _half(r: Reading) -> DType:
+    """The dtype of mixed precision; fp32 without it."""
+    if r.setting("bf16").text == "auto":  # Axolotl's: where the chip has it
+        r.idle("bf16")
+        bf16 = True
+    else:
+        bf16 = r.on("bf16")
+    own = "bf16" if bf16 else "fp16" if r.on("fp16") else "fp32"
     word = r.meaning("precision") if r.given("precision") else own
     if r.given("precision"):
         r.idle("bf16", "fp16")
-    half: DType = {"bf16": BF16, "fp16": FP16, "fp8": BF16}.get(word, FP32)
-    if half is FP32:
-        r.assume("No mixed precision is set: matmuls are in fp32.")
-    compute = FP8 if word == "fp8" else half
+    return {"bf16": BF16, "fp16": FP16, "fp8": BF16}.get(word, FP32)
+
+
+def _refuse_fp32(chip: Chip) -> None:
+    """Refuse matmuls in fp32 on a chip for which the catalog has no rate of them."""
+    if "fp32" not in chip.rates():
+        raise LaunchError(
+            f"no mixed precision is set, and the catalog has no rate of fp32 matmuls for {chip.name}; add "
+            "--bf16, or --mixed_precision bf16"
+        )
+
+
+def _types(r: Reading, half: DType, load: Loaded, *, deepspeed: bool, sharded: bool) -> dict[str, Any]:
+    """FSDP keeps trained weights in fp32 and gathers them in half precision; DeepSpeed keeps a master copy.
+
+    Without sharding, weights, gradients and moments have the dtype in which the model is loaded.
+    """
+    fp8 = r.given("precision") and r.meaning("precision") == "fp8"
+    compute = FP8 if fp8 else half
+    common: dict[str, Any] = {"compute": compute, "activations": half, "moments": FP32}
     if deepspeed:
-        return {"weights": half, "compute": compute, "activations": half, "gradients": half, "master": FP32}
+        weights = load.weights if load.quantized else half
+        return common | {"weights": weights, "gradients": half, "master": FP32}
     reduced = half if half is not FP32 else None
-    return {
-        "weights": FP32, "compute": compute, "activations": half, "gradients": FP32, "reduced": reduced,
+    if load.adapters:
+        return common | {"weights": load.weights, "gradients": FP32, "reduced": reduced, "master": None}
+    kept = FP32 if sharded else load.weights
+    return common | {
+        "weights": kept,
+        "gradients": kept,
+        "reduced": reduced if kept is FP32 else None,
+        "moments": _moments(r, kept),
         "master": None,
-    }  # fmt: skip
+    }
+
+
+def _moments(r: Reading, weights: DType) -> DType:
+    """The dtype of Adam's moments: that of the weights, or 8 bits."""
+    if not r.given("optim"):
+        return weights
+    found = meanings(NAME, "optim").get(r.word("optim").lower())
+    if found is None:
+        r.unexpressed("optim", "counted as AdamW")
+        return weights
+    if r.word("optim").startswith("paged"):
+        r.unexpressed("optim", "counted in the memory of the GPU, from which its pages may move to the host")
+    return INT8 if found == "int8" else weights

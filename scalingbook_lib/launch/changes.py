@@ -10,10 +10,11 @@ from itertools import permutations
 from typing import Any
 
 from scalingbook_lib.inference import Layout, Serving
-from scalingbook_lib.launch import emit
+from scalingbook_lib.launch import emit, vllm
 from scalingbook_lib.launch.flags import table
 from scalingbook_lib.launch.serving import ServingLaunch
 from scalingbook_lib.launch.training import TrainingLaunch
+from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan, TrainingStep
 
 LEAST_GAIN = 0.01
@@ -245,10 +246,13 @@ def _others(launch: ServingLaunch) -> Iterator[ServingLaunch]:
         except ValueError:
             continue
         if other != layout and launch.machine.chips % other.chips == 0:
-            caps = launch.max_sequences
-            if caps and other.attention_dp != layout.attention_dp and server == "vllm":
-                caps = caps // layout.attention_dp * other.attention_dp
-            yield replace(launch, layout=other, max_sequences=caps)
+            caps, chunk = launch.max_sequences, launch.chunk
+            if server == "vllm" and not _fits_vllm(launch.model, other):
+                continue
+            if server in ("vllm", "tensorrt_llm"):  # whose ranks have caps of their own
+                caps = caps // layout.attention_dp * other.attention_dp if caps else caps
+                chunk = chunk // layout.attention_dp * other.attention_dp
+            yield replace(launch, layout=other, max_sequences=caps, chunk=chunk)
     for chunk in (launch.chunk // 4, launch.chunk // 2, launch.chunk * 2):
         if chunk >= 256:
             yield replace(launch, chunk=chunk)
@@ -257,6 +261,11 @@ def _others(launch: ServingLaunch) -> Iterator[ServingLaunch]:
         yield replace(launch, max_sequences=max(launch.max_sequences // 2, 1))
     if launch.fraction < 0.9:
         yield replace(launch, fraction=0.9)
+
+
+def _fits_vllm(model: Transformer, layout: Layout) -> bool:
+    """Whether vLLM accepts the decode context parallelism of a layout."""
+    return vllm.decode_context_fits(model, layout.group, layout.kv_sequence)
 
 
 def _layouts(layout: Layout, moe: bool, server: str) -> Iterator[dict[str, int]]:

@@ -6,13 +6,16 @@ cluster tool. Files that the command names are read if they are there, or if the
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import PurePath
 
-from scalingbook_lib.launch import files, recipes, shell
+from scalingbook_lib import git_lfs
+from scalingbook_lib.launch import files, manifests, recipes, shell
 from scalingbook_lib.launch.flags import LAUNCHERS, canonical, table
 from scalingbook_lib.launch.settings import LaunchError, Setting
 from scalingbook_lib.launch.shell import Script, Word
+from scalingbook_lib.launch.slurm import Allocation
 
 type Opener = Callable[[str], str | None]
 """Gives the text of a file that a command names, or None if there is none."""
@@ -24,7 +27,7 @@ _OVERRIDE = re.compile(
 )
 _CONFIGS = {
     "vllm": ("--config",), "sglang": ("--config",), "tensorrt_llm": ("--extra_llm_api_options", "--config"),
-    "accelerate": ("--config_file", "--deepspeed_config_file", "--fsdp_config"),
+    "accelerate": ("--config_file", "--deepspeed_config_file", "--fsdp_config", "--config"),
     "deepspeed": ("--deepspeed", "--deepspeed_config"),
     "torchtitan": ("$CONFIG_FILE", "--job.config_file", "--job.config-file"), "megatron": (),
     "megatron_bridge": ("--config-file",),
@@ -40,7 +43,7 @@ _FILE_DECIDES = {
 _PROGRAMS = (
     ("tensorrt_llm", re.compile(r"(^|/)trtllm-serve$")),
     ("sglang", re.compile(r"^sglang(_router)?\.launch_server$|(^|/)sglang$")),
-    ("vllm", re.compile(r"^vllm\.entrypoints\..*api_server$|(^|/)vllm$|^vllm/vllm-openai")),
+    ("vllm", re.compile(r"^vllm\.entrypoints\..*api_server$|(^|/)vllm$|(^|/)vllm/vllm-openai")),
     ("accelerate", re.compile(r"(^|/)accelerate$|^accelerate\.commands\.launch$")),
     (
         "torchtitan",
@@ -53,13 +56,14 @@ _PROGRAMS = (
     ("deepspeed", re.compile(r"(^|/)deepspeed$|^--deepspeed(_config)?$|^--deepspeed=")),
     (
         "megatron_bridge",
-        re.compile(rf"megatron\.bridge|scripts/performance/|scripts/training/|{_OVERRIDE.pattern}"),
+        re.compile(rf"megatron\.bridge|scripts/performance/|scripts/training/|^{_OVERRIDE.pattern}"),
     ),
     ("megatron", re.compile(r"(^|/)pretrain_\w+\.py$|^--tensor-model-parallel-size|^--micro-batch-size")),
     (
         "accelerate",
         re.compile(r"^--fsdp(=|$)|^--per_device_train_batch_size(=|$)"),
     ),  # of a Hugging Face trainer
+    ("accelerate", re.compile(r"(^|/)(llamafactory-cli|axolotl|trl)$|^axolotl\.cli\.train$")),
 )
 
 
@@ -81,6 +85,7 @@ def nothing(path: str) -> None:
 
 def from_file(name: str, text: str, opener: Opener = nothing, launcher: str | None = None) -> Command:
     """The settings of a file: of YAML, TOML, JSON, a recipe (FILE.py:FUNCTION), or else a script."""
+    _refuse_other_texts(text, name)
     file, colon, function = name.rpartition(":")
     if not colon or not file.endswith(".py"):
         file, function = name, ""
@@ -88,9 +93,40 @@ def from_file(name: str, text: str, opener: Opener = nothing, launcher: str | No
         recipe = recipes.read(text, file, function, opener)
         return Command(launcher=recipe.launcher, settings=recipe.settings, notes=recipe.notes)
     kind = files.KINDS.get(PurePath(name).suffix.lower())
+    if kind == "yaml" and manifests.is_manifest(text):
+        return _of_manifest(text, name, opener, launcher)
     if kind is None:
         return from_text(text, opener, launcher)
-    return _of_config(text, kind, name, launcher)
+    return _with_deepspeed(_of_config(text, kind, name, launcher), opener)
+
+
+def _with_deepspeed(command: Command, opener: Opener) -> Command:
+    """A trainer's config with the DeepSpeed file that it names."""
+    named = _deepspeed_file(command.settings) if command.launcher == "accelerate" else None
+    if named is None:
+        return command
+    found = _file(str(named.value), "deepspeed", [], opener)
+    return Command(
+        launcher="deepspeed",
+        settings=(*command.settings, *(found or ())),
+        absent=() if found is not None else (named,),
+    )
+
+
+_PROGRAM_TEXT = re.compile(r"HloModule |module( @[\w.$-]+)?( attributes)? \{|func\.func |#\w+ = loc\(")
+
+
+def _refuse_other_texts(text: str, name: str) -> None:
+    """Refuse what is neither a command nor a config, with what it is."""
+    begins = text.lstrip("\ufeff \t\r\n")
+    if not begins:
+        raise LaunchError(f"{name} is empty; give a launch command, a script or a config")
+    if git_lfs.is_pointer(text):
+        raise LaunchError(git_lfs.refusal(name))
+    if _PROGRAM_TEXT.match(begins):
+        raise LaunchError(
+            f"{name} is the text of a program, not a launch command; write `scalingbook inspect --hlo FILE`"
+        )
 
 
 def _of_config(text: str, kind: str, name: str, launcher: str | None) -> Command:
@@ -114,7 +150,11 @@ def _of_file(settings: list[Setting], kind: str, name: str) -> str:
 
     best = max(candidates, key=known)
     if not known(best):
-        _refuse_manifest(names, name)
+        if {"architectures", "model_type"} & set(names):
+            raise LaunchError(
+                f"{name} is the config.json of a model, not of a launch; write `scalingbook model FILE`, or "
+                "give it as --model beside a launch command"
+            )
         shown = ", ".join(names[:3]) or "nothing"
         raise LaunchError(
             f"{name} has settings of no known launcher ({shown}); write --launcher and one of "
@@ -123,19 +163,19 @@ def _of_file(settings: list[Setting], kind: str, name: str) -> str:
     return best
 
 
-def _refuse_manifest(names: list[str], name: str) -> None:
-    """Refuse a file that starts containers: the command in it could be read, but the file itself is not."""
-    kind = "Kubernetes manifest" if {"apiversion", "kind"} <= set(names) else ""
-    kind = kind or ("Compose file" if any(one.startswith("services.") for one in names) else "")
-    if kind:
-        raise LaunchError(
-            f"{name} is a {kind}, which is not read; give the command that its container runs, as in "
-            "'vllm serve meta-llama/Llama-3.1-8B -tp 2'"
-        )
+def _of_manifest(text: str, name: str, opener: Opener, launcher: str | None) -> Command:
+    """The settings of the last launch in the containers of a manifest, without their lines."""
+    found = from_text(manifests.script(text, name), opener, launcher)
+    settings = tuple(Setting(one.name, one.value, 0, name) for one in found.settings)
+    note = f"The command is that of a container in {name}; its replicas and its GPUs are not read."
+    return replace(found, settings=settings, notes=(note, *found.notes))
 
 
 def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) -> Command:
     """The settings of a command line or a script, or of a config, whose kind its first line shows."""
+    _refuse_other_texts(text, "the text")
+    if manifests.is_manifest(text) and files.kind_of(text) == "yaml":
+        return _of_manifest(text, "the text", opener, launcher)
     if kind := files.kind_of(text):
         return _of_config(text, kind, "the text", launcher)
     if _PYTHON.match(files.first_statement(text)):
@@ -152,6 +192,7 @@ def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) 
             f"{', '.join(LAUNCHERS.values())}"
         )
     kind, words, scripts = found[-1]
+    _refuse_clients(words)
     notes = []
     if len(found) > 1:
         notes.append(
@@ -163,6 +204,7 @@ def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) 
             f"Conditions are not evaluated: of each `if` (line {numbers}), the first branch is read."
         )
     given = [*_environment(kind, scripts), *_settings(kind, words)]
+    given = [*_allocated(kind, given, script.allocation, notes), *given]
     from_files, absent = list[Setting](), list[Setting]()
     for named in _files(kind, given, words):
         found_settings = _file(str(named.value), kind, scripts, opener)
@@ -171,6 +213,12 @@ def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) 
             notes.append(_without(named, kind))
         else:
             from_files += found_settings
+    if kind == "accelerate" and (named := _deepspeed_file([*from_files, *given])):
+        kind = "deepspeed"
+        found_settings = _file(str(named.value), kind, scripts, opener)
+        if found_settings is None:
+            absent.append(named)
+        from_files += found_settings or []
     ordered = [*given, *from_files] if kind in _FILE_WINS else [*from_files, *given]
     unresolved = {what: line for one in scripts for what, line in one.unresolved.items()}
     open_ = tuple(Setting(what, True, line) for what, line in unresolved.items())
@@ -184,6 +232,23 @@ def from_text(text: str, opener: Opener = nothing, launcher: str | None = None) 
     )
 
 
+def _refuse_clients(words: list[Word]) -> None:
+    """Refuse a subcommand of a server's program that starts no server."""
+    for program, word in pairwise(word.text for word in words):
+        name = PurePath(program).name
+        if word in _COMMANDS.get(name, ()) and word != "serve":
+            raise LaunchError(
+                f"`{name} {word}` starts no server; give the `{name} serve` command, and the load as "
+                "--prompt 1024 --output 128 --concurrency 64"
+            )
+
+
+def _deepspeed_file(settings: Iterable[Setting]) -> Setting | None:
+    """The setting of a trainer's YAML that names a DeepSpeed file."""
+    named = [one for one in settings if canonical(one.name) == "deepspeed" and isinstance(one.value, str)]
+    return named[-1] if named and str(named[-1].value).endswith(".json") else None
+
+
 def _without(named: Setting, kind: str) -> str:
     """What a command means without a file that it names."""
     wins = ", and its settings override the command line" if kind in _FILE_WINS else ""
@@ -194,8 +259,10 @@ def refuse_absent(command: Command) -> None:
     """Refuse a command without the file that decides its plan: the answer would be about another run."""
     if command.launcher in _FILE_DECIDES:
         for named in command.absent:
+            positional = named.name in ("the config file", "--config")
+            decides = "the model and its training" if positional else _FILE_DECIDES[command.launcher]
             raise named.refuse(
-                f"is not here, and it sets {_FILE_DECIDES[command.launcher]}",
+                f"is not here, and it sets {decides}",
                 f"run this where the file is, or write its text into the script (cat > {named.value} <<EOF)",
             )
 
@@ -205,7 +272,8 @@ def _refuse_unresolved(kind: str, settings: Iterable[Setting], unresolved: dict[
     rows = table(kind)
     for setting in settings:
         flag, value = rows.find(setting.name), str(setting.value)
-        if flag and flag.counts and flag.key and any(what in value for what in unresolved):
+        matters = flag and flag.key and (flag.counts or flag.concept == "MACHINE")
+        if matters and any(what in value for what in unresolved):
             raise setting.refuse("is set by the shell, which does not run here", "write its value")
 
 
@@ -236,9 +304,38 @@ def _quoted_command(word: Word) -> bool:
 def _launcher(words: list[Word]) -> str | None:
     texts = [word.text for word in words]
     for kind, pattern in _PROGRAMS:
-        if any(pattern.search(text) for text in texts):
+        if any(pattern.search(text) and _runs(texts, at) for at, text in enumerate(texts)):
             return kind
     return None
+
+
+_COMMANDS = {
+    "vllm": ("serve", "bench", "chat", "complete", "run-batch"),
+    "sglang": ("serve", "generate", "version"),
+}
+"""The subcommands of programs whose names are words of other commands, too."""
+
+
+def _runs(texts: list[str], at: int) -> bool:
+    """Whether a word is a program that runs, and not, for instance, the name of a release or of a host."""
+    known = _COMMANDS.get(PurePath(texts[at]).name)
+    return known is None or any(text in known for text in texts[at + 1 : at + 2])
+
+
+def _allocated(
+    kind: str, given: list[Setting], allocation: Allocation, notes: list[str]
+) -> Iterator[Setting]:
+    """The nodes and processes of the #SBATCH lines, where the command itself says neither."""
+    rows, each, nodes = table(kind), allocation.each, allocation.nodes or 1
+    per_node = next((key for key in ("processes_per_node", "gpus_per_node") if rows.has(key)), "")
+    said = {flag.key for one in given if (flag := rows.find(one.name))}
+    if not each or not per_node or said & {per_node, "nodes", "gpus"}:
+        return
+    notes.append(
+        f"The number of GPUs is that of the #SBATCH lines: {nodes:,} node{'s' * (nodes > 1)} of {each}."
+    )
+    yield Setting(rows.of("nodes").flag, str(nodes), allocation.line)
+    yield Setting(rows.of(per_node).flag, str(each), allocation.line)
 
 
 def _environment(kind: str, scripts: list[Script]) -> Iterator[Setting]:
@@ -255,8 +352,17 @@ def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
     """The options of a command, of the launcher and of what starts it."""
     rows, at, last = table(kind), 0, len(words)
     pattern = next(pattern for name, pattern in _PROGRAMS if name == kind)
-    program = next((i for i, word in enumerate(words) if pattern.search(word.text)), 0)
+    texts = [word.text for word in words]
+    program = next((i for i, text in enumerate(texts) if pattern.search(text) and _runs(texts, i)), 0)
     positional = kind in ("vllm", "tensorrt_llm", "sglang")
+    if kind == "accelerate" and re.search(r"(^|/)python3?(\.\d+)?$", words[0].text):
+        yield Setting("the program", "python", words[0].line)
+    if kind in ("accelerate", "deepspeed"):
+        for word in words:
+            if match := _OTHER_STEPS.search(word.text):
+                yield Setting("--stage", match[1], word.line)
+    if kind == "megatron" and (match := _PRETRAIN.search(words[program].text)):
+        yield Setting("the program", match[1], words[program].line)
     while at < last:
         word = words[at]
         name, equals, value = word.text.partition("=")
@@ -279,9 +385,17 @@ def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
             and at > program + 1
             and word.text not in ("serve", "openai")
             and not word.text.startswith(">")
+            and not words[at - 2].text.startswith(">")  # a file that the output goes to
         ):
             positional = False
             yield Setting("model" if kind == "tensorrt_llm" else rows.of("model").flag, word.text, word.line)
+
+
+_OTHER_STEPS = re.compile(
+    r"(?:^|/)((?:run_)?(?:online_dpo|dpo|grpo|ppo|kto|orpo|cpo|rloo|gkd|xpo|nash_md|reward|reward_modeling|prm)"
+    r"(?:_\w+)?)(?:\.py)?$"
+)  # programs and subcommands of TRL
+_PRETRAIN = re.compile(r"(?:^|/)(pretrain_\w+\.py)$")
 
 
 def _is_number(text: str) -> bool:
@@ -330,13 +444,15 @@ def _files(kind: str, settings: Iterable[Setting], words: list[Word]) -> Iterato
         for one in settings
         if canonical(one.name) in names and isinstance(one.value, str) and one.value.lower() != "none"
     ]
-    if kind == "maxtext":
+    if kind in ("maxtext", "accelerate"):
+        values = {str(one.value) for one in named}
         named += [
             Setting("the config file", word.text, word.line)
             for word in words
             if word.text.endswith((".yml", ".yaml"))
             and not word.text.endswith("base.yml")
             and "=" not in word.text
+            and word.text not in values
         ]
     for one in named:
         path = PurePath(str(one.value))

@@ -6,6 +6,7 @@ parallel GPUs. Rematerialization is up to the model: a Hugging Face trainer has 
 
 from typing import Any
 
+from scalingbook_lib.launch import adapters
 from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import (
@@ -15,6 +16,7 @@ from scalingbook_lib.launch.training import (
     chips_of,
     model_of,
     on_all_nodes,
+    refuse_model,
     sequence_of,
 )
 from scalingbook_lib.models import ModelError, Transformer, find
@@ -41,7 +43,12 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     zero = r.whole("zero", 0)
     if zero > 3:
         raise r.refuse("zero", "is not a ZeRO stage", "write 0, 1, 2 or 3")
+    types = _types(r)
+    load = adapters.loaded(r, model, types["weights"])
+    if load.quantized:
+        types["weights"] = load.weights
     plan = Plan(
+        frozen=load.adapters,
         tp=tp,
         cp=cp,
         fsdp=ranks,
@@ -53,7 +60,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         logit_bytes=LOGIT_BYTES,
         remat=given.remat or _remat(r),
         offload_optimizer=_offload(r),
-        **_types(r),
+        **types,
     )
     assume_kernel(r, machine.chip)
     return TrainingLaunch(
@@ -78,7 +85,7 @@ def named_model(r: Reading, given: Given) -> Transformer | None:
     try:
         return find(r.word("model"))
     except ModelError as error:
-        raise r.refuse("model", "is not a model of the catalog", f"add --model: {error}") from error
+        raise refuse_model(r, error) from error
 
 
 def batch_of(r: Reading, given: Given, ranks: int) -> tuple[int, int]:
@@ -116,6 +123,8 @@ def _offload(r: Reading) -> bool:
 
 
 def _remat(r: Reading) -> str:
+    if found := adapters.factory_remat(r):
+        return found
     if not r.given("trainer_remat"):
         r.assume(
             "The configuration does not say what the model recomputes; counted as nothing (see --remat)."

@@ -202,14 +202,14 @@ def _truth(setting: Setting) -> bool:
     return found
 
 
-def _number(setting: Setting) -> float:
+def _number(setting: Setting, example: str = "0.9") -> float:
     text = str(setting.value).replace("_", "")
     try:
         found = float(text)
     except ValueError:
-        raise setting.refuse("is not a number", "write one as in 0.9") from None
+        raise setting.refuse("is not a number", f"write one as in {example}") from None
     if isinstance(setting.value, bool) or not abs(found) <= 1e18:
-        raise setting.refuse("is not a number in a sensible range", "write one as in 0.9")
+        raise setting.refuse("is not a number in a sensible range", f"write one as in {example}")
     return found
 
 
@@ -219,7 +219,7 @@ def _whole(setting: Setting) -> int:
         scale = {"k": 1000, "K": 1024, "m": 10**6, "M": 2**20}[text[-1]]
         found = float(text[:-1]) * scale
     else:
-        found = _number(setting)
+        found = _number(setting, "8")
     if found != int(found):
         raise setting.refuse("is not a whole number", "write one as in 8")
     return int(found)

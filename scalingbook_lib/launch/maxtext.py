@@ -75,7 +75,8 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         r.assume(
             f"A {machine.chip.name} chip is {per_chip} JAX devices; the degrees below are those of chips."
         )
-    batch, accumulation = _batch(r, given, machine.chips * per_chip * pods)
+    slices = pods if isinstance(machine, Slice) else 1  # GPUs of all nodes are one machine
+    batch, accumulation = _batch(r, given, machine.chips * per_chip * slices)
     fields: dict[str, Any] = _degrees(r, model, axes) | {"dcn": across} | _types(r) | always(model)
     fields |= _pipeline(r, model, fields["pp"])
     ranks = fields["fsdp"] * fields["dp"] * fields["dcn"]
@@ -132,11 +133,12 @@ def _machine(r: Reading, given: Given) -> tuple[Machine, int]:
                 r.assume(f"{named.note}.")
             return named.machine, slices
     inside = [r.whole(f"ici.{axis}", -1) for axis in AXES]
-    torus = isinstance(given.machine, Chip) and given.machine.torus
+    chip = given.machine if isinstance(given.machine, Chip) else given.machine and given.machine.chip
+    torus = chip is not None and chip.torus
     explicit = inside if torus else [*inside, *across]
     counted = None if -1 in explicit else prod(explicit)
-    if counted and torus and isinstance(given.machine, Chip):
-        counted //= devices_per_chip(given.machine)
+    if counted and torus and chip:
+        counted = max(counted // devices_per_chip(chip), 1)
     return chips_of(given, counted, "devices", r), slices
 
 

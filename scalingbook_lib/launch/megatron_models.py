@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from scalingbook_lib.launch.flags import meanings
 from scalingbook_lib.launch.reading import Reading
+from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given, divided
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import ModelError, Transformer, find
@@ -91,6 +92,8 @@ def _known(name: str) -> Transformer | None:
 
 def of_shape(r: Reading, given: Given) -> Transformer | None:
     """The model of the shape flags; None where they are missing, or describe what --model has to name."""
+    if given.model is None:
+        _refuse_program(r)
     if not (r.given("shape.L") and r.given("shape.D") and r.given("shape.N")):
         return None
     if r.on("shape.mla"):
@@ -102,8 +105,13 @@ def of_shape(r: Reading, given: Given) -> Transformer | None:
         )
     D, N = r.whole("shape.D"), r.whole("shape.N")
     V = _vocabulary(r)
-    if V is None:
+    if V is None and given.model:
         return None
+    if V is None:
+        raise LaunchError(
+            "the command gives the shape of the model without its vocabulary, which the tokenizer has; add "
+            f"{r.example('shape.V').rpartition('8')[0]}128256, or --model, as in --model llama-3-8b"
+        )
     bridge = r.table.launcher == BRIDGE
     grouped = bridge or r.on("shape.gqa")
     K = r.whole("shape.K") if grouped and r.given("shape.K") else N
@@ -124,6 +132,40 @@ def of_shape(r: Reading, given: Given) -> Transformer | None:
         tied=tied,
         experts=_expert_shape(r, F),
     )
+
+
+_OTHER_MODELS = {
+    "bert": "an encoder", "t5": "an encoder and a decoder", "mamba": "a model with state-space layers",
+    "hybrid": "a model with state-space layers", "vlm": "a model with a vision tower",
+    "vision": "a vision model", "ict": "a retriever", "retro": "a model that retrieves",
+    "biencoder": "a retriever", "realm": "a retriever",
+}  # fmt: skip
+
+
+def _refuse_program(r: Reading) -> None:
+    """Refuse a program of Megatron-LM whose model is no decoder of uniform layers."""
+    if not r.table.has("program"):
+        return
+    name = str(r.setting("program").value)
+    kind = next((what for word, what in _OTHER_MODELS.items() if f"pretrain_{word}" in name), "")
+    if kind:
+        raise r.refuse(
+            "program",
+            f"trains {kind}, whose shape is not read from flags",
+            "add --model with a model of the catalog or the path of a config.json",
+        )
+    if r.given("shape.hybrid"):
+        raise r.refuse(
+            "shape.hybrid",
+            "mixes kinds of layers, which are not read from flags",
+            "add --model with a model of the catalog or the path of a config.json",
+        )
+    if r.given("from_checkpoint") and r.on("from_checkpoint") and not r.given("shape.L"):
+        raise r.refuse(
+            "from_checkpoint",
+            "takes the shape of the model from its checkpoint, which is not read",
+            "add --model, as in --model llama-3-8b",
+        )
 
 
 def _expert_shape(r: Reading, F: int) -> Experts | None:

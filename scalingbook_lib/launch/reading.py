@@ -177,6 +177,14 @@ class Reading:
             if self.given(key):
                 self.asked[key] = True
 
+    def inert(self, group: str, because: str) -> None:
+        """Leave out the flags of a group, which have no effect in this launch, and say why."""
+        found = [name for name in self.settings if name.startswith(f"{group}.")]
+        for name in found:
+            del self.settings[name]
+        if found:
+            self.assume(f"{group} has no effect {because}.")
+
     def assume(self, sentence: str) -> None:
         """Add an assumption to the account."""
         if sentence not in self.assumed:

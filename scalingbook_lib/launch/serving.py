@@ -1,5 +1,6 @@
 """A serving launch as read: the model, the machine, the layout and the engine's caps."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +9,31 @@ from scalingbook_lib.launch.flags import meanings
 from scalingbook_lib.launch.memory_fraction import FractionRule, reserve
 from scalingbook_lib.launch.reading import Account, Reading
 from scalingbook_lib.launch.settings import LaunchError
-from scalingbook_lib.launch.training import Given, of_size
+from scalingbook_lib.launch.training import Given, of_size, refuse_model
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import ModelError, Transformer, find, published_names
 from scalingbook_lib.models.quantization import serving_types
-from scalingbook_lib.units import BF16, FP16, DType, dtype, matrix_unit_dtype
+from scalingbook_lib.units import BF16, FP16, FP32, DType, dtype, matrix_unit_dtype
 
 MODEL_OPTION = "add --model, as in --model llama-3-70b"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What drafts tokens: a model, or a head of `layers` layers, of which there are none for n-grams."""
+
+    model: Transformer | None = None
+    layers: int = 1
+
+    def cost(self, of: Transformer) -> float:
+        """The time of one drafted token over that of a plain decode step of a model; 0 with a draft model."""
+        return 0.0 if self.model else self.layers / of.L
+
+
+HEAD = Draft()
+"""One layer behind the model, as of MTP and EAGLE."""
+LOOKED_UP = ("ngram", "ngram_gpu", "suffix", "lookahead", "user_provided")
+"""Methods that look tokens up, and compute nothing to draft them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +41,8 @@ class ServingLaunch:
     """What a serving command asks for: `replicas` of a layout fill the machine.
 
     The caps are those of one replica; None is no cap. `fraction` is the share of the memory by `rule`.
-    `drafts` are tokens that speculative decoding verifies in a step, 0 without it.
+    `chunk` is the largest number of prompt tokens in a step of the replica, over all groups of attention DP.
+    `drafts` are tokens that speculative decoding verifies in a step, 0 without it; `draft` says what drafts.
     """
 
     launcher: str
@@ -36,6 +56,7 @@ class ServingLaunch:
     max_sequences: int | None = None
     max_length: int | None = None
     drafts: int = 0
+    draft: Draft = HEAD
     account: Account
 
     @property
@@ -46,9 +67,8 @@ class ServingLaunch:
     @property
     def reserve(self) -> float:
         """The share of the HBM that the engine leaves, by its own rule."""
-        return reserve(
-            self.rule, self.fraction, self.model, self.layout, self.machine, step_tokens=self.chunk
-        )
+        tokens = -(-self.chunk // self.layout.attention_dp)  # of the group of a chip
+        return reserve(self.rule, self.fraction, self.model, self.layout, self.machine, step_tokens=tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +84,9 @@ def served(r: Reading, given: Given) -> Served:
     name = r.word("model") if r.given("model") else ""
     model = given.model
     if model is None and not name:
+        for file in r.absent:
+            rule = "is not here, and the command names no model"
+            raise file.refuse(rule, f"run this where the file is, or {MODEL_OPTION}")
         raise LaunchError(f"the command does not name the model; {MODEL_OPTION}")
     if model is None:
         model = _found(r, name)
@@ -79,7 +102,7 @@ def _found(r: Reading, name: str) -> Transformer:
             return find(text)
         except ModelError as found:
             error = found
-    raise r.refuse("model", "is not a model of the catalog", f"{MODEL_OPTION}: {error}") from error
+    raise refuse_model(r, error, MODEL_OPTION) from error
 
 
 def _stored(r: Reading, name: str) -> dict[str, DType]:
@@ -110,6 +133,13 @@ def computable(r: Reading, what: Served, chip: Chip) -> Served:
     vLLM, SGLang and TensorRT-LLM then convert the weights in the kernel (weight-only quantization).
     """
     types, rates = dict(what.types), chip.rates()
+    if types.get("compute") == FP32 and "fp32" not in rates:
+        raise LaunchError(
+            f"the catalog has no rate of fp32 matmuls for {chip.name}; write --dtype bfloat16 or --dtype half"
+        )
+    if "compute" not in types and "bf16" not in rates and "fp16" in rates:
+        types |= {"compute": FP16, "activations": FP16}
+        r.assume(f"{chip.name} has no bf16 matrix unit: the model is served in fp16.")
     for field in ("compute", "experts_compute"):
         kind = types.get(field)
         if kind is not None and kind.name not in rates and kind not in (BF16, FP16):
@@ -125,6 +155,8 @@ def _asked(r: Reading, types: dict[str, DType]) -> dict[str, DType]:
     """The dtypes that flags set: --quantization, --kv-cache-dtype, --dtype."""
     found: dict[str, DType] = {}
     half = r.get("dtype")
+    if half == FP32:
+        found |= {"weights": FP32, "kv": FP32, "activations": FP32, "compute": FP32}
     if half == FP16:
         found["activations"] = FP16
         if "compute" not in types:
@@ -140,6 +172,21 @@ def _asked(r: Reading, types: dict[str, DType]) -> dict[str, DType]:
     if kind := r.meaning("kv"):
         found["kv"] = dtype(kind)
     return found
+
+
+def refuse_uneven_heads(r: Reading, model: Transformer, tp: int) -> None:
+    """Refuse a tensor-parallel degree that does not divide the heads, as the servers do.
+
+    KV heads are split or replicated: the larger of their number and the degree divides by the smaller one.
+    """
+    heads = model.K if not model.latent else 1
+    uneven = max(heads, tp) % min(heads, tp) if heads else 0
+    if tp > 1 and model.N and (model.N % tp or uneven):
+        raise r.refuse(
+            "tp",
+            f"splits the {model.N:,} heads and {heads:,} KV heads of {model.name} unevenly",
+            "write a degree that divides the heads, such as a power of two",
+        )
 
 
 def machine_of(r: Reading, given: Given, needed: int, how: str) -> Machine:
@@ -165,13 +212,45 @@ def machine_of(r: Reading, given: Given, needed: int, how: str) -> Machine:
     return machine
 
 
-def drafts_of(r: Reading, given: Given) -> int:
-    """The drafted tokens of a step; they count only with a known acceptance length."""
-    drafts = r.maybe("drafts", 0) or 0
+def drafts_of(r: Reading, given: Given) -> tuple[int, Draft]:
+    """The drafted tokens of a step and what drafts them; they count only with a known acceptance length."""
+    drafts, draft = r.maybe("drafts", 0) or 0, HEAD
+    method = r.word("spec").lower()
     if drafts and given.acceptance_length is None:
         why = "how many drafted tokens are accepted decides; add --acceptance-length"
-        for key in ("drafts", "draft_model"):
+        for key in ("drafts", "draft_model", "spec"):
             r.unexpressed(key, why)
-        return 0
-    r.idle("draft_model")
-    return drafts
+        return 0, draft
+    if not drafts:
+        for key in ("draft_model", "spec"):
+            r.unexpressed(key, f"the command does not set {r.setting('drafts').name}")
+        return 0, draft
+    if method in LOOKED_UP:
+        draft = Draft(layers=0)
+        r.idle("draft_model")
+    elif method in _DRAFT_MODELS and r.given("draft_model"):
+        draft = _draft_model(r)
+    else:
+        r.idle("draft_model")
+    return drafts, draft
+
+
+_DRAFT_MODELS = ("", "draft_model", "standalone", "drafttarget", "draft_target")
+"""Methods whose draft model is a language model of its own, not a head on the large one."""
+_HEADS = re.compile(r"(?i)eagle|[-_/]mtp|medusa|hydra|speculator|dflash")
+"""What the names of heads say, by which vLLM, too, finds the method."""
+
+
+def _draft_model(r: Reading) -> Draft:
+    name = r.word("draft_model")
+    if _HEADS.search(name):
+        return HEAD
+    try:
+        draft = Draft(find(name))
+        r.assume(f"The memory of the draft model {name} and its prefill are not counted.")
+        return draft
+    except ModelError:
+        r.unexpressed(
+            "draft_model", "it is not a model of the catalog; the drafts are those of a head of one layer"
+        )
+        return HEAD

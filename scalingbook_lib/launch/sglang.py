@@ -11,7 +11,14 @@ from typing import Any
 from scalingbook_lib.inference import Layout, LayoutError
 from scalingbook_lib.launch.memory_fraction import STATIC
 from scalingbook_lib.launch.reading import Reading
-from scalingbook_lib.launch.serving import ServingLaunch, computable, drafts_of, machine_of, served
+from scalingbook_lib.launch.serving import (
+    ServingLaunch,
+    computable,
+    drafts_of,
+    machine_of,
+    refuse_uneven_heads,
+    served,
+)
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
 from scalingbook_lib.launch.vllm import type_flags
@@ -32,6 +39,8 @@ def default_chunk(chip: Chip) -> int:
 
 def read(r: Reading, given: Given) -> ServingLaunch:
     """The launch of these settings."""
+    if r.on("embedding"):
+        raise r.refuse("embedding", "generates no tokens, and only generation is counted", "leave it out")
     what = served(r, given)
     tp, pp, dp, cp, ep = (r.whole(key) for key in ("tp", "pp", "dp", "cp", "ep"))
     inside = r.on("dp_attention")
@@ -41,6 +50,7 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         )
     copies = 1 if inside else dp
     machine = machine_of(r, given, tp * pp * copies, f"TP {tp} x PP {pp}" + f" x DP {dp}" * (not inside))
+    refuse_uneven_heads(r, what.model, tp // dp if inside else tp)
     what = computable(r, what, machine.chip)
     moe = what.model.experts is not None
     if moe and r.word("a2a").lower() in _WIDE:
@@ -73,8 +83,11 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         r.assume(
             "The radix cache is on by default; no request is assumed to hit it (see --prefix-cache-hit)."
         )
-    r.idle("spec", "draft_steps", "nodes")
+    r.idle("draft_steps", "nodes")
     r.unexpressed("pool_tokens", "the pool is computed from --mem-fraction-static")
+    drafts, draft = drafts_of(r, given)
+    if drafts > 1:  # the flag counts the tokens that a step verifies, with the one that is known
+        drafts -= 1
     return ServingLaunch(
         launcher=NAME,
         model=what.model,
@@ -86,7 +99,8 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         policy="chunked" if r.on("mixed") and not whole else "interleaved",
         max_sequences=r.maybe("max_sequences"),
         max_length=r.maybe("max_length"),
-        drafts=drafts_of(r, given),
+        drafts=drafts,
+        draft=draft,
         account=r.account(),
     )
 

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from scalingbook_lib.launch import slurm
 from scalingbook_lib.launch.settings import MOST_CHARACTERS, LaunchError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -61,6 +62,7 @@ class Script:
     unresolved: dict[str, int] = field(default_factory=dict)  # what, and its line
     conditions: list[int] = field(default_factory=list)  # lines of `if`
     variables: dict[str, list[Word]] = field(default_factory=dict)
+    allocation: slurm.Allocation = slurm.NONE
 
 
 def read(text: str) -> Script:
@@ -69,7 +71,11 @@ def read(text: str) -> Script:
     for sign in text:
         lines.append(line)
         line += sign == "\n"
-    return _Scanner(Word(text, tuple(lines)), Script()).run()
+    allocation = slurm.read(text)
+    script = Script(allocation=allocation)
+    for name, value in allocation.variables():
+        script.variables[name] = [Word(value, (allocation.line,) * len(value))]
+    return _Scanner(Word(text, tuple(lines)), script).run()
 
 
 def nested(word: Word, script: Script) -> Script:
@@ -196,6 +202,8 @@ class _Scanner:
             self.script.unresolved.setdefault(shown.split("\n")[0][:60], line)
             values = [Word(shown, (line,) * len(shown))]
             quoted = True  # it is one word, whatever it says
+        elif any(what in value.text for value in values for what in self.script.unresolved):
+            quoted = True  # and so it stays behind a variable
         self.spent += sum(len(value.text) for value in values)
         if self.spent > MOST_CHARACTERS:
             raise LaunchError(

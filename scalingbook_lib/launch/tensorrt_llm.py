@@ -7,7 +7,14 @@ sequences. The memory fraction is a share of what weights and buffers leave.
 from scalingbook_lib.inference import Layout, LayoutError
 from scalingbook_lib.launch.memory_fraction import LEFT
 from scalingbook_lib.launch.reading import Reading
-from scalingbook_lib.launch.serving import ServingLaunch, computable, drafts_of, machine_of, served
+from scalingbook_lib.launch.serving import (
+    ServingLaunch,
+    computable,
+    drafts_of,
+    machine_of,
+    refuse_uneven_heads,
+    served,
+)
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
 
@@ -20,6 +27,8 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     tp, pp, cp = r.whole("tp"), r.whole("pp"), r.whole("cp")
     ep = r.maybe("ep") or 1
     machine = machine_of(r, given, tp * pp * cp, f"TP {tp} x PP {pp} x CP {cp}")
+    if not r.on("attention_dp"):
+        refuse_uneven_heads(r, what.model, tp)
     what = computable(r, what, machine.chip)
     moe = what.model.experts is not None
     if moe and tp % ep:
@@ -34,13 +43,17 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     fraction = r.number("memory_fraction")
     if not 0 < fraction <= 1:
         raise r.refuse("memory_fraction", "is not a share", "write one from 0 to 1, as in 0.9")
-    most = r.whole("max_sequences")
+    most, tokens = r.whole("max_sequences"), r.whole("chunk")
     if own:
-        r.assume(f"With attention DP, each of the {tp} GPUs serves up to {most:,} sequences.")
+        r.assume(
+            f"With attention DP, each of the {tp} GPUs serves up to {most:,} sequences, and processes up to "
+            f"{tokens:,} tokens in a step."
+        )
     if r.on("prefix") and not r.given("prefix"):
         r.assume("Block reuse is on by default; no request is assumed to hit it (see --prefix-cache-hit).")
-    r.idle("spec", "chunked")
+    r.idle("chunked")
     r.unexpressed("pool_tokens", "the pool is computed from the fraction")
+    drafts, draft = drafts_of(r, given)
     return ServingLaunch(
         launcher=NAME,
         model=what.model,
@@ -48,10 +61,11 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         layout=layout,
         rule=LEFT,
         fraction=fraction,
-        chunk=r.whole("chunk"),
+        chunk=tokens * (tp if own else 1),
         policy="chunked",  # in-flight batching: prompts and decode steps share an iteration
         max_sequences=most * (tp if own else 1),
         max_length=r.maybe("max_length"),
-        drafts=drafts_of(r, given),
+        drafts=drafts,
+        draft=draft,
         account=r.account(),
     )

@@ -178,7 +178,11 @@ def _types(r: Reading) -> dict[str, Any]:
         r.dtype("compute", BF16),
         r.dtype("reduced", FP32),
     )
-    narrow = any(name in r.word("converters") for name in ("float8", "mx"))
+    converters = r.word("converters")
+    for kind in ("quantize.linear.float8", "quantize.linear.mx", "quantize.grouped_mm.float8"):
+        if kind not in converters and f"{kind.rpartition('.')[2]}" not in converters:
+            r.inert(kind, "because model.converters does not name it")
+    narrow = any(name in converters for name in ("float8", "mx"))
     return {
         "weights": weights,
         "gradients": weights,

@@ -95,6 +95,17 @@ def model_of(reading: Reading, given: Given, found: Transformer | None, how: str
     raise LaunchError(f"the command does not name the model; {how}, or add --model, as in --model llama-3-8b")
 
 
+def refuse_model(reading: Reading, error: ValueError, option: str = "add --model") -> LaunchError:
+    """The error for a model that is not in the catalog, or for the path of one."""
+    if reading.word("model").startswith((".", "/", "~")):
+        return reading.refuse(
+            "model",
+            "is a path, and no files of a model are read by a command",
+            f"{option}, or with that folder or its config.json",
+        )
+    return reading.refuse("model", "is not a model of the catalog", f"{option}: {error}")
+
+
 def chips_of(given: Given, counted: int | None, what: str, reading: Reading) -> Machine:
     """The machine: as given, or the given chip in the number that the command says."""
     machine = given.machine

@@ -8,13 +8,21 @@ reuses the GPUs of TP. The memory fraction is a share of the whole card.
 from collections.abc import Iterator
 from typing import Any
 
-from scalingbook_lib.inference import Layout, LayoutError
+from scalingbook_lib.inference import Layout, LayoutError, concurrency, largest_batch
 from scalingbook_lib.launch.memory_fraction import CARD
 from scalingbook_lib.launch.reading import Reading
-from scalingbook_lib.launch.serving import ServingLaunch, computable, drafts_of, machine_of, served
+from scalingbook_lib.launch.serving import (
+    ServingLaunch,
+    computable,
+    drafts_of,
+    machine_of,
+    refuse_uneven_heads,
+    served,
+)
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
 from scalingbook_lib.machines import Chip
+from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.quantization import serving_types
 from scalingbook_lib.units import BF16, FP8, GiB
 
@@ -43,11 +51,13 @@ def default_max_sequences(chip: Chip) -> int:
 
 def read(r: Reading, given: Given) -> ServingLaunch:
     """The launch of these settings."""
+    _refuse_pooling(r)
     what = served(r, given)
     tp, pp, dp, pcp, dcp = (r.whole(key) for key in ("tp", "pp", "dp", "pcp", "dcp"))
     moe = what.model.experts is not None
     spread = r.on("ep")
     machine = machine_of(r, given, tp * pp * dp * pcp, f"TP {tp} x PP {pp} x DP {dp}")
+    refuse_uneven_heads(r, what.model, tp)
     what = computable(r, what, machine.chip)
     wide, inside = (tp * dp, dp) if moe else (tp, 1)
     try:
@@ -65,6 +75,8 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         raise LaunchError(str(error)) from error
     if r.given("dp_local"):
         r.idle("dp_local")
+    if pcp == 1:
+        _refuse_decode_context(r, what.model, tp, dcp)
     chip = machine.chip
     chunk = r.whole("chunk") if r.given("chunk") else _default(r, "chunk", default_batched_tokens(chip))
     each = (
@@ -74,25 +86,85 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     )
     if inside > 1:
         r.assume(
-            f"Each of the {dp} data-parallel ranks serves up to {each:,} sequences; together {each * dp:,}."
+            f"Each of the {dp} data-parallel ranks serves up to {each:,} sequences, together {each * dp:,}, "
+            f"and processes up to {chunk:,} tokens in a step."
         )
     r.unexpressed("pool_bytes", "the pool is computed from --gpu-memory-utilization")
     if r.on("prefix") and not r.given("prefix"):
         r.assume("Prefix caching is on by default; no request is assumed to hit it (see --prefix-cache-hit).")
-    return ServingLaunch(
+    drafts, draft = drafts_of(r, given)
+    found = ServingLaunch(
         launcher=NAME,
         model=what.model,
         machine=machine,
         layout=layout,
         rule=CARD,
         fraction=_share(r),
-        chunk=chunk,
+        chunk=chunk * inside,
         policy="chunked" if r.on("chunked") else "interleaved",
         max_sequences=each * inside,
         max_length=r.maybe("max_length", -1) if r.word("max_length") not in ("-1", "auto") else None,
-        drafts=drafts_of(r, given),
+        drafts=drafts,
+        draft=draft,
         account=r.account(),
     )
+    _refuse_long(r, found)
+    return found
+
+
+def _refuse_long(r: Reading, one: ServingLaunch) -> None:
+    """Refuse a maximum length that the KV cache does not hold once: vLLM does not start with it."""
+    if one.max_length is None:
+        return
+    how: dict[str, Any] = {"S": one.max_length, "reserve": one.reserve}
+    held = concurrency(one.model, one.layout, one.machine, **how) if one.reserve < 1 else 0.0
+    fits = largest_batch(one.model, one.layout, one.machine, S=1, reserve=one.reserve)
+    if fits and held < 1:  # what does not fit at all is told by the answer
+        raise r.refuse(
+            "max_length",
+            f"is {1 / held:,.1f} times what the KV cache holds, and vLLM does not start"
+            if held
+            else "has no room",
+            f"write at most {int(held * one.max_length):,}, or more GPUs",
+        )
+
+
+_POOLING = ("pooling", "embed", "embedding", "classify", "reward", "score", "rerank", "token_embed")
+
+
+def _refuse_pooling(r: Reading) -> None:
+    """Refuse a server that generates no tokens: its requests are prompts alone."""
+    for key in ("runner", "task"):
+        if r.word(key).lower() in _POOLING:
+            raise r.refuse(key, "generates no tokens, and only generation is counted", "leave it out")
+        r.asked.pop(key, None)  # that it generates is no line of the account
+
+
+def kv_heads(model: Transformer) -> int:
+    """The KV heads that tensor parallelism splits; latent attention has one entry for all heads."""
+    return 1 if model.latent else model.K
+
+
+def decode_context_fits(model: Transformer, tp: int, dcp: int) -> bool:
+    """Whether there are enough replicas of the KV heads for a degree of decode context parallelism.
+
+    Source: ModelConfig.verify_with_parallel_config of vLLM.
+    """
+    heads = kv_heads(model)
+    uneven = tp % dcp or (not model.latent and (model.N // heads) % dcp)
+    return dcp == 1 or (not uneven and dcp <= tp // heads)
+
+
+def _refuse_decode_context(r: Reading, model: Transformer, tp: int, dcp: int) -> None:
+    """Refuse a degree of decode context parallelism that vLLM refuses."""
+    if not decode_context_fits(model, tp, dcp):
+        heads = kv_heads(model)
+        raise r.refuse(
+            "dcp",
+            f"splits the replicas of KV heads, and --tensor-parallel-size {tp} has {max(tp // heads, 1)} of "
+            f"the {heads:,} KV head{'s' * (heads > 1)}",
+            "write a degree of at most that number, or a larger tensor-parallel degree",
+        )
 
 
 def _default(r: Reading, key: str, value: int) -> int:
@@ -137,7 +209,7 @@ def flags_of(one: ServingLaunch) -> Iterator[tuple[str, object]]:
         yield "max_sequences", max(one.max_sequences // inside, 1)
     if one.max_length:
         yield "max_length", one.max_length
-    yield "chunk", one.chunk
+    yield "chunk", max(one.chunk // inside, 1)
     if one.policy == "interleaved":
         yield "chunked", False
 

@@ -19,6 +19,13 @@ def planes(content: bytes, name: str) -> tuple[XPlane, ...]:
     """
     try:
         stored = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{name} begins like a trace.json and is not complete JSON ({error}); copy it again, or give the "
+            "*.xplane.pb"
+        ) from error
+    _refuse_pytorch(stored, name)
+    try:
         events = stored["traceEvents"]
         spans = [event for event in events if event.get("ph") == "X"]
         named = {key: _named(events, key) for key in ("process_name", "thread_name")}
@@ -42,6 +49,18 @@ def planes(content: bytes, name: str) -> tuple[XPlane, ...]:
     return tuple(
         XPlane(named["process_name"].get((pid, None), str(pid)), tuple(own)) for pid, own in found.items()
     )
+
+
+_OF_PYTORCH = {"schemaVersion", "deviceProperties", "distributedInfo", "record_shapes", "with_stack"}
+
+
+def _refuse_pytorch(stored: Any, name: str) -> None:
+    """Raise a ValueError for a trace of torch.profiler, whose events name no compiled program."""
+    if isinstance(stored, dict) and "traceEvents" in stored and _OF_PYTORCH & set(stored):
+        raise ValueError(
+            f"{name} is a trace of PyTorch's profiler, which is not read: its events name kernels, and no "
+            "operations of a compiled program; give a profile of JAX or TensorFlow"
+        )
 
 
 def _named(events: list[dict[str, Any]], kind: str) -> dict[tuple[Any, Any], str]:

@@ -92,6 +92,13 @@ def planes_of(file: Path) -> tuple[XPlane, ...]:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{file} is compressed with gzip and truncated; copy it again") from error
+    if not content.strip():
+        raise ValueError(f"{file} is empty; record the profile again, or copy it again")
+    if re.match(rb"(//.*\n|\s)*(HloModule |module[ @{])", content):
+        raise ValueError(
+            f"{file} is the text of a program, not a profile; write `scalingbook inspect --hlo {file}`, or "
+            "give it as --hlo beside a profile"
+        )
     is_json = content.lstrip()[:1] in (b"{", b"[")
     found = (trace_events if is_json else protobuf).planes(content, str(file))
     if not found:

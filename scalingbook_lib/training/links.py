@@ -102,7 +102,8 @@ def host_rate(chip: Chip) -> float:
     """Return the bytes per second from host to chip in one direction; raises a PlanError if unknown."""
     if not host_known(chip):
         raise PlanError(
-            f"the catalog has no host bandwidth for {chip.name}; write remat='save:...' and offload nothing"
+            f"the catalog has no host bandwidth for {chip.name}; give one, as in --figure "
+            "pcie_bytes_per_s=63G, or offload nothing"
         )
     return chip.host_bytes_per_s or chip.pcie_bytes_per_s or ASSUMED_TPU_HOST_BYTES_PER_S
 

@@ -82,6 +82,16 @@ def test_instances_are_listed_and_are_not_chips(ask):
     assert "no instance in the catalog has Rubin" in ask("chips rubin --instances").err
 
 
+def test_a_machine_in_the_place_of_a_chip_is_refused_with_its_chip(ask):
+    told = ask("roofline h100:8 --matmul 64x64x64")
+    assert (told.code, "is a machine, and one chip is needed here; write h100" in told.err) == (2, True)
+
+
+@pytest.mark.parametrize("page", ["https://huggingface.co/Qwen/Qwen3-8B", "hf.co/Qwen/Qwen3-8B/tree/main"])
+def test_the_page_of_a_model_is_its_id(ask, page):
+    assert ask(f"model {page}", "--json").values["parameters"]["total"] == 8_190_735_360
+
+
 def test_one_chip_needs_no_links_and_one_without_bf16_computes_in_fp16(ask):
     told = ask("plan gpt-2-xl v100:1 --batch 8 --sequence 1024 --as-written --json")
     assert told.code == 0

@@ -153,7 +153,7 @@ def drawn_server(launcher, seed):
     if model.experts:
         fields |= {"attention_dp": draw.choice((1, tp)), "ep": draw.choice((1, tp))}
     elif launcher == "vllm":
-        fields["kv_sequence"] = draw.choice((1, 2))
+        fields["kv_sequence"] = draw.choice((1, 2)) if tp > model.K else 1
     caps = {"sequences": 16 * draw.choice((1, 2, 4)), "S": 2048, "chunk": draw.choice((2048, 8192))}
     policy = draw.choice(("chunked", "interleaved"))
     return emit.serving_launch(launcher, model, on, Layout(**fields), policy=policy, fraction=0.9, **caps)

@@ -57,7 +57,7 @@ def test_a_reader_asks_for_every_key_and_for_no_other(launcher):
     source = "".join(path.read_text("utf-8") for path in own)
     shared = "".join(
         Path(package.__file__).with_name(f"{name}.py").read_text("utf-8")
-        for name in ("serving", "training", "deepspeed")
+        for name in ("serving", "training", "deepspeed", "adapters")
     )
     asked = set(re.findall(r"\"([\w.]+)\"", source + shared))
     for row in flags.table(launcher).rows:

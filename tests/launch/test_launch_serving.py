@@ -6,7 +6,7 @@ from scalingbook_lib import inference, launch
 from scalingbook_lib.launch import Given, LaunchError
 from scalingbook_lib.launch.memory_fraction import CARD, LEFT, STATIC
 from scalingbook_lib.machines import chips, machine_names
-from scalingbook_lib.units import BF16, FP8, MXFP4
+from scalingbook_lib.units import BF16, FP8, FP16, MXFP4
 
 LLAMA, V3 = "meta-llama/Llama-3.1-70B-Instruct", "deepseek-ai/DeepSeek-V3"
 
@@ -58,8 +58,75 @@ def test_data_parallelism_of_experts_shares_them_and_multiplies_the_caps():
 
 
 def test_context_parallel_decoding_adds_no_gpus():
-    one = read(f"vllm serve {LLAMA} -tp 8 -dcp 2")
-    assert (one.machine.chips, one.layout.kv_sequence) == (8, 2)
+    one = read(f"vllm serve {LLAMA} -tp 16 -dcp 2")
+    assert (one.machine.chips, one.layout.kv_sequence) == (16, 2)
+    assert read(f"vllm serve {V3} -tp 8 -dcp 8", chips.H200).layout.kv_sequence == 8  # one latent entry
+
+
+@pytest.mark.parametrize("degrees", ["-tp 8 -dcp 2", "-tp 4 -dcp 4", "-tp 16 -dcp 4"])
+def test_context_parallel_decoding_needs_replicas_of_the_kv_heads(degrees):
+    with pytest.raises(LaunchError, match="splits the replicas of KV heads"):
+        read(f"vllm serve {LLAMA} {degrees}")
+
+
+def test_the_batched_tokens_of_a_data_parallel_rank_are_its_own():
+    """Each engine of vLLM, and each GPU of TensorRT-LLM with attention DP, has its own limit."""
+    one = read(f"vllm serve {V3} -dp 8 --max-num-batched-tokens 4096", chips.H200)
+    assert one.chunk == 8 * 4096
+    file = "cat > a.yml <<EOF\nenable_attention_dp: true\nEOF\n"
+    text = f"{file}trtllm-serve {V3} --tp_size 8 --max_num_tokens 1536 --extra_llm_api_options a.yml"
+    assert read(text, chips.H200).chunk == 8 * 1536
+
+
+def test_the_chunk_of_sglang_is_that_of_all_groups_and_each_group_has_its_part_in_memory():
+    """Published for 4 nodes of 8 H100: a prefill chunk of 524,288 tokens is 16,384 of each GPU."""
+    text = (
+        f"python3 -m sglang.launch_server --model-path {V3} --tp 32 --dp 32 --enable-dp-attention "
+        "--moe-a2a-backend deepep --mem-fraction-static 0.85 --chunked-prefill-size 524288"
+    )
+    one = read(text)
+    assert one.chunk == 524_288
+    assert one.reserve < 0.2
+
+
+def test_sglang_counts_the_tokens_that_a_step_verifies():
+    """Three draft tokens of two steps (top-k 1) are two drafts and the token that is known."""
+    flags = "--speculative-algorithm EAGLE --speculative-num-steps 2 --speculative-num-draft-tokens 3"
+    text = f"python -m sglang.launch_server --model-path {V3} --tp 8 {flags}"
+    assert read(text, chips.H200, acceptance_length=2.5).drafts == 2
+
+
+def test_a_chip_without_bf16_serves_in_fp16():
+    turing = read("vllm serve meta-llama/Llama-3.2-1B", chips.find("t4"))
+    assert turing.layout.compute is FP16
+    assert any("no bf16 matrix unit" in each for each in turing.account.assumed)
+
+
+SMALL = "meta-llama/Llama-3.2-1B-Instruct"
+
+
+@pytest.mark.parametrize(
+    ("config", "model", "layers"),
+    [
+        (f'{{"model": "{SMALL}", "num_speculative_tokens": 5}}', "Llama 3.2 1B", 1),
+        (f'{{"method": "draft_model", "model": "{SMALL}", "num_speculative_tokens": 5}}', "Llama 3.2 1B", 1),
+        ('{"method": "eagle3", "model": "yuhuili/EAGLE3-LLaMA3.1", "num_speculative_tokens": 5}', None, 1),
+        ('{"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 4}', None, 0),
+    ],
+)
+def test_what_drafts_is_a_model_a_head_or_a_lookup(config, model, layers):
+    one = read(f"vllm serve {LLAMA} -tp 4 --speculative-config '{config}'", acceptance_length=3.0)
+    assert one.drafts == 5
+    assert (one.draft.model and one.draft.model.name, one.draft.layers) == (model, layers)
+    assert one.draft.cost(one.model) == (0 if model else layers / one.model.L)
+
+
+def test_a_draft_without_an_acceptance_length_is_not_listed_as_used():
+    text = "--speculative-algorithm EAGLE --speculative-num-steps 3 --speculative-num-draft-tokens 4"
+    one = read(f"python -m sglang.launch_server --model-path {V3} --tp 8 {text}", chips.H200)
+    assert {"--speculative-algorithm", "--speculative-num-draft-tokens"} <= {
+        each.flag for each in one.account.unused
+    }
 
 
 def test_dp_attention_of_sglang_is_cut_out_of_tp():

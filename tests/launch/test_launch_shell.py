@@ -2,7 +2,9 @@
 
 import pytest
 
-from scalingbook_lib.launch import LaunchError, commands, files, shell
+from scalingbook_lib import launch, models
+from scalingbook_lib.launch import LaunchError, commands, files, shell, slurm
+from scalingbook_lib.machines import chips
 
 
 def words(text):
@@ -44,6 +46,41 @@ def test_what_only_a_shell_can_know_stays_as_it_is_written():
     script = shell.read('a --x $1 --y "$(nproc)" --z ${OUTSIDE} --w `date`\n')
     assert [word.text for word in script.commands[0]][2::2] == ["$1", "$(nproc)", "${OUTSIDE}", "`date`"]
     assert set(script.unresolved) == {"$1", "$(nproc)", "${OUTSIDE}", "`date`"}
+
+
+def test_an_unresolved_value_stays_one_word_behind_a_variable():
+    text = 'HEAD=$(scontrol show hostnames "$LIST" | head -n 1)\ntorchrun --rdzv_endpoint $HEAD:6000 a.py\n'
+    assert [word.text for word in shell.read(text).commands[-1]][-1] == "a.py"
+    assert len(shell.read(text).commands[-1]) == 4
+
+
+@pytest.mark.parametrize(
+    ("lines", "nodes", "each"),
+    [
+        ("#SBATCH --nodes=16\n#SBATCH --gpus-per-node=8\n#SBATCH --ntasks-per-node=1", 16, 8),
+        ("#SBATCH -N 4\n#SBATCH --gres=gpu:a100:4", 4, 4),
+        ("#SBATCH --nodes 2\n#SBATCH --ntasks-per-node 8", 2, 8),
+        ("#SBATCH --nodes=4\n#SBATCH --gpus=16", 4, 4),
+        ("#SBATCH --nodes=2-4\n#SBATCH --gres=gpu:8", None, 8),
+        ("# SBATCH --nodes=4", None, None),
+    ],
+)
+def test_slurm_lines_are_an_allocation(lines, nodes, each):
+    allocation = slurm.read(f"#!/bin/bash\n{lines}\n")
+    assert (allocation.nodes, allocation.each) == (nodes, each)
+
+
+def test_a_script_for_slurm_knows_its_nodes_and_gpus():
+    head = "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\n"
+    shape = "pretrain_gpt.py --bf16 --seq-length 4096 --micro-batch-size 1 "
+    given = launch.Given(model=models.find("llama-3-8b"), machine=chips.H100)
+    plain = launch.read(f"{head}srun python {shape}", given)
+    assert plain.machine.chips == 32
+    assert any("#SBATCH" in one for one in plain.account.assumed)
+    starts = "srun torchrun --nproc_per_node 4 --nnodes $SLURM_JOB_NUM_NODES "
+    said = launch.read(f"{head}{starts}{shape}", given)  # the command's own numbers count
+    assert said.machine.chips == 16
+    assert launch.read(f"{head}torchrun --nproc_per_node 4 {shape}", given).machine.chips == 4
 
 
 def test_a_here_document_is_a_file_of_the_script():

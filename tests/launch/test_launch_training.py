@@ -206,6 +206,24 @@ def test_slices_are_replicas_over_the_data_center_network():
         maxtext("per_device_batch_size=1 num_slices=2 dcn_fsdp_parallelism=2 dcn_data_parallelism=1")
 
 
+def test_the_batch_of_gpus_counts_the_devices_of_all_nodes_once():
+    """per_device_batch_size 2 on 64 GPUs are 128 sequences, whatever the axes across nodes are."""
+    axes = "hardware=gpu dcn_fsdp_parallelism=8 ici_fsdp_parallelism=8 per_device_batch_size=2"
+    one = launch.read(
+        f"python -m MaxText.train b.yml model_name=llama3-8b {axes}", Given(machine=machine("h100:64"))
+    )
+    assert (one.batch, one.plan.fsdp, one.plan.microbatch) == (128, 64, 2)
+
+
+def test_slices_of_a_given_machine_are_not_reported_as_another_number_of_devices():
+    axes = "num_slices=2 dcn_data_parallelism=2 ici_fsdp_parallelism=64 per_device_batch_size=1"
+    one = launch.read(
+        f"python -m MaxText.train b.yml model_name=llama3-8b {axes}", Given(machine=machine("v5p:4x4x4"))
+    )
+    assert (one.batch, one.plan.dcn) == (128, 2)
+    assert not any("are used instead" in each for each in one.account.assumed)
+
+
 def test_the_expert_axis_of_maxtext_also_splits_tokens_and_the_other_weights():
     plan = maxtext("per_device_batch_size=1 ici_expert_parallelism=8 ici_fsdp_parallelism=8", model=MOE).plan
     assert (plan.fsdp, plan.ep, plan.ranks) == (64, 8, 64)
@@ -294,6 +312,18 @@ def test_a_pipeline_divides_the_local_batch_into_microbatches():
     assert (plan.fsdp, plan.microbatch, plan.schedule, plan.zero) == (8, 1, "1f1b", 2)
     plan = torchtitan(toml.format('pipeline_parallel_schedule = "Interleaved1F1B"'), "h100:512").plan
     assert (plan.schedule, plan.chunks) == ("interleaved", 2)
+
+
+def test_float8_of_torchtitan_needs_its_converter():
+    flags = "--quantize.linear.float8.enable_fsdp_float8_all_gather"
+    base = "torchrun -m torchtitan.train --model.name llama3 --model.flavor 8B --training.local_batch_size 1 "
+    one = read(base + flags, model=None)
+    assert one.plan.compute is BF16
+    assert not one.account.unused
+    assert any("model.converters does not name it" in each for each in one.account.assumed)
+    converted = read(f"{base}{flags} --model.converters quantize.linear.float8", model=None)
+    assert converted.plan.compute is FP8
+    assert [each.flag for each in converted.account.unused] == [flags.lstrip("-")]
 
 
 def test_experts_of_torchtitan_borrow_ranks():

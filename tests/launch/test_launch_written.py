@@ -79,7 +79,8 @@ SERVED = [
     (SGLANG, on("h100:16"), "sglang", {"tp": 16, "attention_dp": 4, "ep": 16}, {"--cuda-graph-bs"}, set()),
     (ABBREVIATED, on("b200:8"), "sglang",
      {"tp": 8, "ep": 8, "attention_dp": 8, "weights": FP8, "experts": MXFP4},
-     {"--speculative-num-draft-tokens", "--deepep-config.normal_dispatch.num_sms"}, set()),
+     {"--speculative-algorithm", "--speculative-num-draft-tokens",
+      "--deepep-config.normal_dispatch.num_sms"}, set()),
     (SGLANG_DOCKER, ON_H100, "sglang", {"tp": 2}, set(), set()),
     (TRTLLM, on("b200:8"), "tensorrt_llm", {"tp": 8, "ep": 8, "attention_dp": 8}, set(), set()),
     (TRTLLM_DOCKER, ON_H100, "tensorrt_llm", {"tp": 2}, set(), set()),
@@ -233,7 +234,7 @@ REFUSED = [
      "which is not executed; add them to the command, or give the recipe's file, as in llama31.py:FUNCTION"),
     (BRIDGE.replace("-g h100", "-g vr900"), Given(), "'vr900' is not a chip of the catalog; add --machine"),
     ("FORCE_TORCHRUN=1 llamafactory-cli train llama3_full_sft.yaml", on("h100:8"),
-     "'llamafactory-cli train llama3_full_sft.yaml' starts no launcher that is known here"),
+     "'llama3_full_sft.yaml' is not here, and it sets the model and its training"),
     ("import torch\nfrom vllm import LLM\nllm = LLM(model='m')\n", on("h100:8"),
      "the text is a Python program, and nothing is executed here; give the command that starts it"),
 ]  # fmt: skip
@@ -250,16 +251,59 @@ def test_what_cannot_be_read_is_refused_with_the_reason(text, given, said):
     ("text", "kind"),
     [
         ("apiVersion: apps/v1\nkind: Deployment\nspec:\n  replicas: 1\n", "Kubernetes manifest"),
-        ("services:\n  vllm:\n    image: vllm/vllm-openai\n    command: [--model, m]\n", "Compose file"),
+        ("services:\n  db:\n    image: postgres\n", "Compose file"),
     ],
 )
-def test_a_file_that_starts_containers_is_refused_by_its_kind(text, kind):
-    with pytest.raises(
-        LaunchError, match=f"serve.yaml is a {kind}, which is not read; give the command that"
-    ):
+def test_a_file_that_starts_containers_without_a_command_is_refused_by_its_kind(text, kind):
+    with pytest.raises(LaunchError, match=f"serve.yaml is a {kind} whose containers have neither a command"):
         launch.read(text, ON_H100, name="serve.yaml")
-    with pytest.raises(LaunchError, match=f"the text is a {kind}, which is not read"):
+    with pytest.raises(LaunchError, match=f"the text is a {kind} whose containers"):
         launch.read(text, ON_H100)
+
+
+POD = """apiVersion: v1
+kind: Service
+---
+apiVersion: apps/v1
+kind: Deployment
+spec:
+  template:
+    spec:
+      containers:
+      - name: server
+        image: vllm/vllm-openai:v0.10.0
+"""
+ARGUMENTS = '        args: ["--model", "Qwen/Qwen3-8B", "--tensor-parallel-size", "2"]\n'
+SHELL = """        command: ["/bin/sh", "-c"]
+        args: ["vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2 --max-model-len $(LENGTH)"]
+"""
+COMPOSE = """services:
+  a:
+    image: vllm/vllm-openai
+    command: --model Qwen/Qwen3-8B --tensor-parallel-size 2
+"""
+
+
+@pytest.mark.parametrize("text", [POD + ARGUMENTS, COMPOSE], ids=["arguments", "compose"])
+def test_the_command_of_a_container_is_read(text):
+    for one in (launch.read(text, ON_H100), launch.read(text, ON_H100, name="serve.yaml")):
+        assert (one.model.name, one.layout.tp) == ("Qwen3 8B", 2)
+        assert any("its replicas and its GPUs are not read" in each for each in one.account.assumed)
+
+
+def test_a_variable_of_a_manifest_is_refused_where_it_matters():
+    with pytest.raises(LaunchError, match=r"'\$\(LENGTH\)' is set by the shell"):
+        launch.read(POD + SHELL, ON_H100)
+
+
+def test_where_the_output_goes_is_no_model():
+    command = "nohup python3 -m vllm.entrypoints.openai.api_server --model=Qwen/Qwen3-8B > log.txt 2>&1 &"
+    assert launch.read(command, ON_H100).model.name == "Qwen3 8B"
+
+
+def test_a_name_that_is_no_program_starts_no_launch():
+    one = launch.read("conda activate vllm && vllm serve Qwen/Qwen3-8B", ON_H100)
+    assert not any("launch commands" in each for each in one.account.assumed)
 
 
 def test_a_serving_config_that_is_not_there_is_named_as_not_used():

@@ -87,6 +87,39 @@ def test_a_gpu_s_message_names_what_the_program_needs_and_what_found_no_room():
     assert str(error.with_arguments(given)) == str(error)  # XLA counts the arguments itself
 
 
+def test_the_summary_of_libtpu_names_temporaries_that_take_most():
+    error = out_of_memory.read(
+        "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 20.50G of 15.75G hbm.\n"
+        "    arguments         8.00G\n    HLO temp         12.50G (98.5% utilization: Unpadded (12.00G))\n"
+    )
+    assert "has 15.75 GiB (12.5 GiB for HLO temporaries; 8 GiB for arguments); recompute" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+            "capacity of 79.11 GiB of which 1.31 GiB is free. Including non-PyTorch memory, this process has "
+            "77.79 GiB memory in use. Of the allocated memory 75.20 GiB is allocated by PyTorch, and 1.02 "
+            "GiB is reserved by PyTorch but unallocated.",
+            "an allocation of 2 GiB failed on a GPU of 79.11 GiB, of which 1.31 GiB was free; PyTorch had "
+            "allocated 75.2 GiB; use a smaller microbatch",
+        ),
+        (
+            "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 15.90 GiB total capacity; "
+            "14.75 GiB already allocated; 1.75 MiB free; 14.80 GiB reserved in total by PyTorch)",
+            "51.2 MiB of its reserved memory was unused, but in pieces; set PYTORCH_CUDA_ALLOC_CONF=",
+        ),
+        ("RuntimeError: shape mismatch", ""),
+    ],
+    ids=["2.1 and later", "earlier, in pieces", "another error"],
+)
+def test_an_error_of_pytorch_is_told_with_its_sizes(message, said):
+    assert said in out_of_memory.of_pytorch(message)
+    assert bool(out_of_memory.of_pytorch(message)) == bool(said)
+
+
 @pytest.mark.parametrize(
     ("message", "asked", "limit"),
     [

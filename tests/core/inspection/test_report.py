@@ -120,6 +120,41 @@ def test_notes_survive_a_round_trip_without_the_folders_of_a_machine(step):
     assert "/" not in again.text.partition("FunctionNames")[0].partition("FileNames")[2]
 
 
+CONDITIONAL = """HloModule jit_c, num_partitions=4
+
+%moves (a: f32[512,512]) -> f32[512,512] {
+  %a = f32[512,512]{1,0} parameter(0)
+  ROOT %ar = f32[512,512]{1,0} all-reduce(%a), channel_id=1, replica_groups={{0,1,2,3}}, to_apply=%add
+}
+
+%copies (b: f32[512,512]) -> f32[512,512] {
+  %b = f32[512,512]{1,0} parameter(0)
+  ROOT %c = f32[512,512]{1,0} copy(%b)
+}
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+
+ENTRY %main (p: pred[], q: f32[512,512]) -> f32[512,512] {
+  %p = pred[] parameter(0)
+  %q = f32[512,512]{1,0} parameter(1)
+  ROOT %r = f32[512,512]{1,0} conditional(%p, %q, %q), true_computation=%moves, false_computation=%copies
+}
+"""
+
+
+def test_of_a_conditional_the_branch_that_moves_counts_and_the_report_says_so():
+    """The other branch has a kernel, which moves bytes of HBM alone."""
+    report = inspection.inspect(CONDITIONAL, limits=Limits(forbidden=("all-reduce",)))
+    (one,) = report.values["collectives"]
+    assert one["kind"] == "all-reduce"
+    assert any("the conditional" in note for note in report.program.source.notes)
+    assert report.broken
+
+
 @pytest.mark.parametrize(
     ("groups", "mesh"),
     [
@@ -148,7 +183,7 @@ def test_a_mesh_that_does_not_fit_the_machine_is_noted():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "no entry computation"),
+        ("", "the text is empty"),
         ("module @jit_f attributes {} {\n}", "StableHLO"),
         ("// scalingbook: {not json}\n" + SHORT, "delete the line, and give --mesh and --slice"),
         ("HloModule x\nENTRY %main () -> f32[] {\n}", "has no instructions"),

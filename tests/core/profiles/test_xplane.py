@@ -154,11 +154,14 @@ def test_a_folder_without_a_profile_is_refused(tmp_path):
             b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a21\nsize 89012\n",
             "is a Git LFS pointer",
         ),
-        (b"", "holds no events; record the profile again"),
+        (b"", "is empty; record the profile again"),
         (b'{"format": 1}', "is JSON, but not a profiler's trace.json"),
+        (b'{"traceEvents": [{"ph": ', "is not complete JSON"),
+        (b'{"schemaVersion": 1, "traceEvents": []}', "is a trace of PyTorch's profiler, which is not read"),
+        (b"// notes\nHloModule jit_f\n\nENTRY main {", "is the text of a program, not a profile"),
         (gzip.compress(b"{}" * 1000)[:20], "is compressed with gzip and truncated"),
     ],
-    ids=["pointer", "empty", "other JSON", "cut gzip"],
+    ids=["pointer", "empty", "other JSON", "cut JSON", "PyTorch", "program", "cut gzip"],
 )
 def test_another_file_is_refused_with_what_it_is(tmp_path, content, reason):
     (tmp_path / "p.xplane.pb").write_bytes(content)

@@ -71,7 +71,7 @@ def test_an_offloaded_optimizer_crosses_the_link_to_the_host_once_each_way():
 
 
 def test_a_chip_whose_link_to_its_host_nobody_publishes_cannot_offload():
-    a100 = clusters.Cluster.of(chips.A100, 64)
+    a100 = clusters.Cluster.of(replace(chips.A100, pcie_bytes_per_s=None), 64)
     for plan in (Plan(fsdp=64, offload_layers=1), Plan(fsdp=64, offload_optimizer=True)):
         with pytest.raises(PlanError, match="no host bandwidth for A100"):
             training.step(B70, a100, plan, batch=64, T=T)
