@@ -46,11 +46,11 @@ class Formula(Result):
 
 
 def told(value: float, unit: str) -> str:
-    """A number for the sheet: a fraction in percent, a degree rounded down, others with a prefix."""
+    """A number for the sheet: a fraction in percent, an upper limit rounded down, others with a prefix."""
     if unit == "%":
         return percent(value / 100)
-    if unit == "degree":
-        return f"{floor(value):,}"
+    if unit in ("limit", "degree"):
+        return f"{floor(value) if unit == 'limit' else round(value):,}"
     return f"{value:,.0f} {unit}" if unit == "columns" else si(value, unit)
 
 
@@ -77,7 +77,7 @@ FORMULAS = (
     Formula(
         question="AllGather on a ring", formula="M (1 − 1/n) / W_ici + n/2 hops",
         tex=r"M\,(1 - 1/n)/W_\text{ici} + n/2\ \text{hops}", unit="s",
-        holds="W_ici = 2 W_1, half of that on a line; ReduceScatter takes the same time, AllReduce twice",
+        holds="W_ici = 2 W_1, on a line W_1; a ReduceScatter takes as long, an AllReduce twice as long",
         case="1 GB on 16 v5p, without hops", value=lambda: _gather(16), by_hand=lambda: 1e9 * 15 / 16 / _ICI,
     ),
     Formula(
@@ -91,14 +91,14 @@ FORMULAS = (
         question="collectives under one switch",
         formula="AllGather M (1 − 1/n) / W; AllToAll: the same, divided by n",
         tex=r"\text{AllGather}\ M\,(1 - 1/n)/W,\ \text{AllToAll: the same, divided by}\ n", unit="s",
-        holds="W is all links of one GPU, one direction", case="AllToAll of 1 GB on 8 H100s",
+        holds="W counts all links of one GPU, one direction", case="AllToAll of 1 GB on 8 H100s",
         value=lambda: collectives.all_to_all(1e9, *_NODE.levels).bandwidth_s,
         by_hand=lambda: 1e9 * 7 / 64 / _NVLINK,
     ),
     Formula(
         question="FLOPs of training", formula="6 P per token",
         tex=r"6P\ \text{per token}", unit="FLOPs",
-        holds="T far below T*, where attention scores cost as much as weights; MoE: active P",
+        holds="short sequences, where the attention scores cost little; MoE: P counts active parameters",
         case="Llama 3 70B, one token", value=lambda: arithmetic.training_flops(_M, 1, 4096).six_nd,
         by_hand=lambda: 6 * _M.params,
     ),
@@ -118,7 +118,7 @@ FORMULAS = (
     Formula(
         question="training state", formula="16 P bytes",
         tex=r"16P\ \text{bytes}", unit="B",
-        holds="Adam: bf16 weights and gradients 4, fp32 moments 8, fp32 weights 4",
+        holds="Adam: 4 bytes for bf16 weights and gradients, 8 for fp32 moments, 4 for fp32 weights",
         case="Llama 3 70B", value=lambda: arithmetic.training_state(_M).total,
         by_hand=lambda: 16 * _M.params,
     ),
@@ -131,14 +131,14 @@ FORMULAS = (
     ),
     Formula(
         question="tensor parallelism is hidden up to degree", formula="n_ax F W_ici / C",
-        tex=r"n_\text{ax} F\,W_\text{ici}/C", unit="degree",
+        tex=r"n_\text{ax} F\,W_\text{ici}/C", unit="limit",
         holds="whole axes; collectives overlap", case="70B on v5p, one axis",
         value=lambda: rules.tensor_parallel_degree(_M.F, _V5P), by_hand=lambda: _M.F * _ICI / _C,
     ),
     Formula(
         question="best FSDP degree with TP", formula="X = √(B n n_X / (F n_Y))",
         tex=r"X = \sqrt{B\,n\,n_X/(F\,n_Y)}", unit="degree",
-        holds="to be rounded to a divisor",
+        holds="round to a divisor of n, here to 1,024",
         case="70B, 2²² tokens, 4,096 v5p, n_X = 2 n_Y",
         value=lambda: rules.best_fsdp_degree(2**22, 4096, _M.F),
         by_hand=lambda: sqrt(2**22 / _M.F * 2 * 4096),
@@ -146,7 +146,7 @@ FORMULAS = (
     Formula(
         question="experts hide their all-to-all above", formula="F = C / (2 W)",
         tex=r"F = C/(2W)", unit="columns",
-        holds="gated; dispatch in fp8, combine in bf16, inside a domain", case="GB300 in fp8",
+        holds="gated experts; dispatch in fp8, combine in bf16, both under one switch", case="GB300 in fp8",
         value=lambda: rules.ChipRatios(chips.GB300, FP8).expert_width, by_hand=lambda: 5e15 / (2 * 18 * 50e9),
     ),
     Formula(
@@ -159,21 +159,22 @@ FORMULAS = (
     Formula(
         question="KV cache of one token", formula="2 L K H a bytes",
         tex=r"2LKHa\ \text{bytes}", unit="B",
-        holds="no window, no latent attention", case="Llama 3 70B in bf16",
+        holds="every layer keeps all tokens; no latent attention", case="Llama 3 70B in bf16",
         value=lambda: arithmetic.kv_cache(_M, 4096).bytes_per_token,
         by_hand=lambda: 2 * _M.L * _M.K * _M.H * 2,
     ),
     Formula(
         question="linear attention, prefill, per token per head", formula="4 d² + 4 c d FLOPs",
         tex=r"4d^2 + 4cd\ \text{FLOPs}", unit="FLOPs",
-        holds="full chunks, no delta rule; full attention: 4 S d", case="d = 128, chunks of c = 64",
+        holds="full chunks, no delta rule; full attention takes 4 S d for S tokens",
+        case="d = 128, chunks of c = 64",
         value=lambda: arithmetic.RecurrentState(heads=1, key=128, value=128).chunk_flops(64),
         by_hand=lambda: 4 * 128**2 + 4 * 64 * 128,
     ),
     Formula(
         question="critical batch size of decode", formula="w C / (2 W_hbm)",
         tex=r"wC/(2\,W_\text{hbm})", unit="tokens",
-        holds="wide layers; times E/k for experts", case="bf16 on H100",
+        holds="wide layers; for experts, multiply by E/k", case="bf16 on H100",
         value=lambda: rules.critical_batch(_H100).tokens,
         by_hand=lambda: _H100.bf16_flops_per_s / _H100.hbm_bytes_per_s,
     ),

@@ -72,29 +72,30 @@ def _bands() -> tuple[float, ...]:
 NUMBERS = (
     *_rates(chips.V5P, "one TPU to know"),
     *_rates(chips.H100, "one GPU to know"),
-    Number(name="C / W_hbm", values=lambda: _between([rules.ridge(chip) for chip in _NOW]), unit="FLOPs/B",
-           use="ridge point, or critical batch size in bf16; A100 to v6e"),
+    Number(name="ridge point C / W_hbm", unit="FLOPs/B",
+           values=lambda: _between([rules.ridge(chip) for chip in _NOW]),
+           use="also the critical batch size in bf16; A100 to v6e"),
     Number(name="W_1, one link of a torus", unit="B/s",
            values=lambda: _between([chip.link_bytes_per_s for chip in _NOW if chip.torus]),
-           use="one direction; twice that along a ring; 4 or 6 links per chip"),
+           use="one direction; a ring has twice as much; 4 or 6 links per chip"),
     Number(name="W, all links under a switch",
            values=lambda: _between([chip.links * chip.link_bytes_per_s for chip in _NOW if not chip.torus]),
            unit="B/s", use="one direction; A100 to B200"),
     Number(name="NIC of an H100", values=lambda: (chips.H100.dcn_bytes_per_s or 0.0,), unit="B/s",
            use="one direction; a ninth of NVLink"),
-    Number(name="one hop", values=lambda: (chips.V5P.hop_s,), unit="s",
-           use="a whole collective under a switch: 10 to 30 µs"),
+    Number(name="latency of one hop in a torus", values=lambda: (chips.V5P.hop_s,), unit="s",
+           use="a whole collective under a switch has a latency of 10 to 30 µs"),
     Number(name="weights of Llama 3 70B", values=lambda: (arithmetic.params(_M).nbytes(BF16),), unit="B",
-           use="two bytes per parameter; eight times that to train"),
-    Number(name="training it on 15 trillion tokens", values=lambda: (6 * _M.params * 15e12 / 1e24,),
+           use="bf16, two bytes per parameter; the training state takes eight times as much"),
+    Number(name="training Llama 3 70B on 15 trillion tokens", values=lambda: (6 * _M.params * 15e12 / 1e24,),
            unit="× 10²⁴ FLOPs",
-           use="divided by C: 438 years on one v5p"),
-    Number(name="its KV cache, one token", values=lambda: (arithmetic.kv_cache(_M, 1).bytes_per_token,),
-           unit="B", use="1 GB for 3,052 tokens"),
+           use="at peak rate: 438 years on one v5p"),
+    Number(name="KV cache of Llama 3 70B, one token", unit="B",
+           values=lambda: (arithmetic.kv_cache(_M, 1).bytes_per_token,), use="bf16; 3,052 tokens take 1 GB"),
     Number(name="fraction of C that matmuls reach", values=_products, unit="%",
            use="fitted to published training steps in bf16"),
     Number(name="error band of a prediction", values=_bands, unit="times",
-           use="a factor in both directions on new software, from dense training to serving"),
+           use="a factor in both directions, on software new to the fit; from dense training to serving"),
 )  # fmt: skip
 
 
@@ -102,20 +103,41 @@ _FORMULA_HEADS = ("quantity", "formula", "conditions", "example")
 _NUMBER_HEADS = ("number", "value", "note")
 
 _TITLE = "Scaling large models on one page"
-_LETTERS = (
-    "C FLOPs/s of one chip · W_hbm, W_ici bytes/s of its HBM, and into it along one torus axis · W_1 "
-    "one link, one direction · W into one GPU under a switch · n chips · n_ax torus axes used at once · M "
-    "bytes of the array · B tokens, or sequences in decode · D model "
-    "width · F width of the MLP · L layers · K key-value heads · H size of a head · P parameters · T "
-    "tokens of a sequence · E experts, k per token · a bytes of a cached value · w bytes of a "
-    "weight · M_kv bytes of one sequence's cache · X data-parallel degree · n_X, n_Y torus axes for data and "
-    "tensor parallelism · p stages · m microbatches · q elements per scale of s bits · "
-    "d side of a head's state · c tokens of a chunk · t_save seconds to write a checkpoint · t_fail seconds "
-    "between failures · t_restart seconds of a restart"
+_SYMBOLS = (
+    ("C", "peak FLOPs/s of one chip"),
+    ("W_hbm", "bytes/s of its HBM"),
+    ("R", "ridge point, C / W_hbm"),
+    ("W_1", "bytes/s of one link, one direction"),
+    ("W_ici", "bytes/s into a chip along one torus axis"),
+    ("W", "bytes/s into one GPU under a switch"),
+    ("n", "chips"),
+    ("n_ax", "torus axes used at once"),
+    ("n_X, n_Y", "torus axes for data and tensor parallelism"),
+    ("X", "data-parallel (FSDP) degree"),
+    ("M", "bytes of the array of a collective"),
+    ("B", "tokens of a batch; in decode, sequences"),
+    ("D", "model width"),
+    ("F", "width of the MLP, or of one expert"),
+    ("L", "layers"),
+    ("K", "key-value heads"),
+    ("H", "size of a head"),
+    ("P", "parameters"),
+    ("E, k", "experts, and how many of them each token is routed to"),
+    ("a", "bytes of a cached value"),
+    ("w", "bytes of a weight"),
+    ("M_kv", "bytes of one sequence's cache"),
+    ("p, m", "pipeline stages, microbatches"),
+    ("q, s", "elements that share a scale, bits of the scale"),
+    ("d, c", "side of a head's state, tokens of a chunk"),
+    ("MFU", "fraction of C that a training step uses"),
+    ("t_save", "seconds to write a checkpoint"),
+    ("t_fail", "mean seconds between failures"),
+    ("t_restart", "seconds of a restart"),
+    ("e", "Euler's number, 2.718"),
 )
 _STYLE = """
 @page { size: landscape; margin: 8mm }
-body { font: 7.2pt/1.17 "Helvetica Neue", Arial, sans-serif; max-width: 277mm; margin: 0 auto; color: #111 }
+body { font: 7pt/1.16 "Helvetica Neue", Arial, sans-serif; max-width: 277mm; margin: 0 auto; color: #111 }
 h1 { font-size: 12pt; margin: 0 0 1.5mm }
 table { border-collapse: collapse; width: 100%; margin-bottom: 2mm }
 th, td { text-align: left; vertical-align: top; padding: .3mm 2mm .3mm 0; border-bottom: .1mm solid #bbb }
@@ -134,8 +156,13 @@ class Page(Result):
     numbers: tuple[Number, ...]
 
     def html(self) -> str:
-        """Both tables, to be shown within a page that typesets TeX."""
-        return self._tables(lambda f: f'<span class="math">${escape(f.tex)}$</span>')
+        """The tables of formulas, symbols and numbers, to be shown within a page that typesets TeX."""
+        pairs = [(_bent(symbol), _bent(meaning)) for symbol, meaning in _SYMBOLS]
+        half = len(pairs) // 2
+        symbols = ((*left, *right) for left, right in zip(pairs[:half], pairs[half:], strict=True))
+        return self._tables(lambda f: f'<span class="math">${escape(f.tex)}$</span>') + _table(
+            "Symbols of the formulas", ("symbol", "meaning", "symbol", "meaning"), symbols
+        )
 
     def _tables(self, typeset: Callable[[Formula], str]) -> str:
         formulas = ((_bent(f.question), typeset(f), _bent(f.holds), _bent(f.said())) for f in self.formulas)
@@ -147,10 +174,11 @@ class Page(Result):
     def document(self) -> str:
         """A whole document, which prints on one sheet of A4 or Letter paper held sideways."""
         formulas = self._tables(lambda f: _bent(f.formula))
+        symbols = " · ".join(f"<b>{_bent(symbol)}</b> {_bent(meaning)}" for symbol, meaning in _SYMBOLS)
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             f"<title>{_TITLE}</title><style>{_STYLE}</style></head>"
-            f"<body><h1>{_TITLE}</h1>{formulas}<p>{_bent(_LETTERS)}</p></body></html>"
+            f"<body><h1>{_TITLE}</h1>{formulas}<p>{symbols}</p></body></html>"
         )
 
     def _repr_html_(self) -> str:

@@ -140,7 +140,8 @@ def cliff() -> Figure:
         key="inference.cliff",
         alt=f"Hit rate by round of {CLIENTS} conversations. Without evictions it rises to "
         f"{percent(whole[-1])}. With a pool of {count(POOL)} tokens, simulated and measured values rise to "
-        f"{percent(MEASURED[2])} in the third round and then fall together, to {last} in the last round.",
+        f"{percent(MEASURED[2])} in the third round and then fall together, to {percent(limited[-1], 1)} and "
+        f"{last} in the last round.",
         caption=f"Hit rate of {CLIENTS} multi-turn conversations by round, each with {QUESTION} new prompt "
         f"tokens and {ANSWER} answer tokens. As long as everything fits, more of each prompt is known in "
         "every round. In the fourth round, the conversations outgrow the pool, and the hit rate falls much faster than "
