@@ -11,6 +11,7 @@ import click
 from scalingbook_book.code_exercises import grade
 from scalingbook_book.code_exercises.grade import Exercise, Graded
 from scalingbook_cli.answer import Answer, TextTable, answer_command
+from scalingbook_lib.words import pluralize
 
 COLUMNS = ("notebook", "exercise", "status", "says")
 _FORMULA = re.compile(r"^(?=[=+@-])")  # cells that a spreadsheet would evaluate
@@ -55,7 +56,7 @@ def command(*, folder: Path, seconds: float, gib: float, table: Path | None) -> 
     right, of = sum(one.solved for one in graded), sum(len(one.exercises) for one in graded)
     rows = tuple(map(_row, graded))
     return Answer(
-        summary=f"{right:,} of {of:,} exercises solved in {len(graded):,} notebook{'s' * (len(graded) > 1)}",
+        summary=f"{right:,} of {of:,} exercises solved in {pluralize(len(graded), 'notebook')}",
         tables=(TextTable("", ("notebook", "solved", "not solved", "problem"), rows, (0, 2, 3)),),
         values={"notebooks": [asdict(one) | {"solved": one.solved} for one in graded]},
     )

@@ -1,10 +1,12 @@
 """The answer of `scalingbook inspect`: the summary, findings, and tables of a report on a program."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from scalingbook_cli.answer import Answer, DerivationLine, TextTable, figure
 from scalingbook_lib.inspection import Finding, ProgramReport, ReportComparison
-from scalingbook_lib.inspection.report import FIRST, MOST_KERNELS, TransferRow
+from scalingbook_lib.inspection.program import PlacedTransfer
+from scalingbook_lib.inspection.report import FIRST, MOST_KERNELS
+from scalingbook_lib.inspection.transfer_group import group
 from scalingbook_lib.units import binary, percent, si
 
 MOST_TRANSFERS, MOST_NAME = 16, 24
@@ -20,7 +22,7 @@ def answer(report: ProgramReport, *, notes: Iterable[str] = ()) -> Answer:
         tables=(
             *limits_table(broken),
             *findings_table(report.findings),
-            *_transfers(report.transfers),
+            *_transfers(report),
             _memory(report),
             *_kernels(report),
             _work(report),
@@ -107,21 +109,24 @@ def saved(one: Finding) -> str:
     return binary(one.saved_bytes) if one.saved_bytes else ""
 
 
-def _transfers(rows: tuple[TransferRow, ...]) -> Iterator[TextTable]:
-    if not rows:
+def _transfers(report: ProgramReport) -> Iterator[TextTable]:
+    """The rows of the report, with those that differ only in their line of Python added up."""
+
+    def row(t: PlacedTransfer) -> Hashable:
+        c = t.collective
+        return c.shift, c.dtype, c.nbytes, t.schedule, tuple(loop.trips for loop in t.loops)
+
+    groups = group((t for one in report.transfers for t in one.transfers), row)
+    if not groups:
         return
-    groups: dict[tuple[str, ...], list[TransferRow]] = {}
-    for row in rows:
-        c = row.first.collective
-        key = (c.kind, c.over, f"{c.dtype} {si(c.nbytes, 'B')}", row.trips, row.first.schedule)
-        groups.setdefault(key, []).append(row)
-    timed = any(row.seconds for row in rows)
+    timed = any(one.seconds for one in groups)
     lines = []
-    for (kind, axes, array, trips, schedule), group in [*groups.items()][:MOST_TRANSFERS]:
-        times = "≥ 1" if None in [row.times for row in group] else f"{sum(row.times or 0 for row in group):,}"
-        received = si(sum(row.received_bytes for row in group), "B")
-        exposed = (si(sum(row.exposed_s for row in group), "s"),) if timed else ()
-        lines.append((kind, axes, array, trips, times, received, schedule, *exposed))
+    for one in groups[:MOST_TRANSFERS]:
+        c = one.first.collective
+        times = "≥ 1" if one.times is None else f"{one.times:,}"
+        array, received = f"{c.dtype} {si(c.nbytes, 'B')}", si(one.received_bytes, "B")
+        exposed = (si(one.exposed_s, "s"),) if timed else ()
+        lines.append((c.kind, c.over, array, one.trips, times, received, one.first.schedule, *exposed))
     columns = ("collective", "axes", "array", "loops", "times", "received", "schedule")
     columns = (*columns, *(("exposed",) if timed else ()))
     more = f", {len(lines)} of {len(groups)} rows" if len(groups) > len(lines) else ""

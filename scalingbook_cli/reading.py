@@ -20,6 +20,7 @@ from scalingbook_lib.training import PEAK, TrainingEfficiency
 from scalingbook_lib.training.plan import REMAT
 from scalingbook_lib.training.remat import named
 from scalingbook_lib.units import DType, binary, parse
+from scalingbook_lib.words import pluralize
 
 MOST = 2**53  # larger integers are not exact as floats
 MOST_CHARACTERS = 200
@@ -70,7 +71,7 @@ def sequences(text: str, T: int) -> int:
         near = max(n // T, 1)
         raise ValueError(
             f"{text!r} is not a whole number of sequences of {T:,} tokens; write '{near * T:,} tokens', "
-            f"or {near} for {near} sequence{'s' * (near > 1)}"
+            f"or {near} for {pluralize(near, 'sequence')}"
         )
     return n // T
 

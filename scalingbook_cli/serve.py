@@ -28,6 +28,7 @@ from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import sizes
 from scalingbook_lib.units import BF16, FP8, DType, count, si
+from scalingbook_lib.words import pluralize
 
 
 @click.command(
@@ -504,7 +505,7 @@ class ServeRequest:
         dtypes = f"weights {layout.weights}{experts}, KV {layout.kv}"
         dtypes += f", compute {layout.compute}" * (layout.compute is not BF16)
         replicas = self.machine.chips // one.chips
-        many = f"{replicas:,} replica{'s' * (replicas > 1)}"
+        many = pluralize(replicas, "replica")
         batch = f"batch size {count(int(one.slots))}"
         yield f"Layout: {layout.degrees}; {many} with {batch}; {dtypes}"
         itl = f"ITL {si(one.itl_s, 's')}{shared.band(one.itl_s, self.interval_factor, 's')}"

@@ -16,6 +16,7 @@ import numpy as np
 
 from scalingbook_lab.train import run
 from scalingbook_lib.units import Result
+from scalingbook_lib.words import pluralize
 
 if TYPE_CHECKING:
     from scalingbook_lab.train.trainer import Trainer
@@ -35,7 +36,7 @@ class Host(Result):
     program: str
 
     def __str__(self) -> str:
-        devices = f"{self.devices} device{'s' if self.devices > 1 else ''} ({self.kind})"
+        devices = f"{pluralize(self.devices, 'device')} ({self.kind})"
         return f"process {self.process} on {self.name}: {devices}, JAX {self.jax}, program {self.program}"
 
 

@@ -14,6 +14,7 @@ from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, signed
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import si
+from scalingbook_lib.words import join_and
 from tools import fitted_constants
 from tools import training_compared as compared
 from tools.environment import ROOT
@@ -109,7 +110,7 @@ def _zero2() -> str:
         plan = replace(p.plan, zero=2)
         step = training.step(p.model, p.machine, plan, batch=run.batch, T=run.T, efficiency=table)
         found.append(signed(step.total_s / run.step_s - 1))
-    return f"{', '.join(found[:-1])} and {found[-1]}"
+    return join_and(found)
 
 
 def _waits(id: str) -> dict[str, str]:

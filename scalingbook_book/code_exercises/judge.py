@@ -21,11 +21,11 @@ from scalingbook_book.reader.checks import programs
 from scalingbook_book.reader.checks.programs import Asked, CollectiveCount, ProgramVerdict
 from scalingbook_book.reader.figures import placement
 from scalingbook_book.reader.figures.placement import Compared, Placed
-from scalingbook_book.reader.words import pluralize
 from scalingbook_lab import classic
 from scalingbook_lab.compiler import aot, sharding, slices
 from scalingbook_lib import hlo, notation
 from scalingbook_lib.units import Result
+from scalingbook_lib.words import pluralize
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,9 @@
 import textwrap
 from collections.abc import Iterable
 
-from scalingbook_lib.units import count, count_in_words, rounded
+from scalingbook_lib.units import count, rounded
 
 _LINE = 58  # characters that fit on a phone
-
-
-def pluralize(n: float, noun: str) -> str:
-    """Return a number with its noun, in the plural unless the number is 1.
-
-    >>> pluralize(1, "sequence"), pluralize(32, "sequence")
-    ('1 sequence', '32 sequences')
-    """
-    return f"{count_in_words(int(n))} {noun}{'' if int(n) == 1 else 's'}"
 
 
 def sig3(value: float, digits: int = 3) -> str:
@@ -24,16 +15,6 @@ def sig3(value: float, digits: int = 3) -> str:
     ('7.52', '1,120')
     """
     return count(rounded(value, digits), digits)
-
-
-def join_and(names: Iterable[str], last_by: str = "and") -> str:
-    """Return names as an enumeration with "and" (or `last_by`) before the last.
-
-    >>> join_and(["HBM"]), join_and(["HBM", "VMEM", "PCIe"])
-    ('HBM', 'HBM, VMEM and PCIe')
-    """
-    *most, last = names
-    return f"{', '.join(most)} {last_by} {last}" if most else last
 
 
 def join_counts(numbers: Iterable[int]) -> str:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from html import escape
 
-from scalingbook_book.reader.words import join_and
 from scalingbook_book.show.tables import Table
 from scalingbook_lib.launch.flags import LAUNCHERS
 from scalingbook_lib.launch.subjects import Comparison, Switch, comparison
+from scalingbook_lib.words import join_and
 
 NONE = "—"
 FIRST, LAST = "in this book", "version, date"

@@ -15,7 +15,7 @@ all-gather  Y     bf16 4.19 MB   3.15 MB      1
 True
 """
 
-from scalingbook_lib.hlo.comparison import Finding, ProgramComparison, compare
+from scalingbook_lib.hlo.comparison import ComparisonLine, ProgramComparison, compare
 from scalingbook_lib.hlo.compiled_collectives import Collectives, CompiledCollective, collectives
 from scalingbook_lib.hlo.mesh import mesh_of, sizes_of
 from scalingbook_lib.hlo.module import HloError, HloModule, parse
@@ -25,9 +25,9 @@ from scalingbook_lib.hlo.out_of_memory import Allocation, DoesNotFit
 __all__ = [
     "Allocation",
     "Collectives",
+    "ComparisonLine",
     "CompiledCollective",
     "DoesNotFit",
-    "Finding",
     "HloError",
     "HloModule",
     "NotCounted",

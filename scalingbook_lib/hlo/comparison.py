@@ -18,12 +18,13 @@ from scalingbook_lib.hlo.replica_groups import split_axes
 from scalingbook_lib.sharded_matmul import Solution, Strategy
 from scalingbook_lib.training.links import TrainingCollective
 from scalingbook_lib.units import Result, si
+from scalingbook_lib.words import pluralize
 
 NEAR = 0.01  # smaller relative differences in bytes are ignored: a ring's chunks may be padded
 
 
 @dataclass(frozen=True, slots=True)
-class Finding(Result):
+class ComparisonLine(Result):
     """One kind of collective that was predicted, compiled or both, and a sentence about it.
 
     `rule` is the name of the known difference that explains it in a whole training step.
@@ -33,7 +34,7 @@ class Finding(Result):
     agrees: bool
     predicted: tuple[Key, ...] = ()
     compiled: tuple[Key, ...] = ()
-    rule: str = ""  # the name of the compiler's known behavior, in a whole step
+    rule: str = ""
 
     def __str__(self) -> str:
         return self.message
@@ -46,14 +47,14 @@ class ProgramComparison(Result):
     For a whole step, `unexplained_bytes` are the differences that no rule of `known_differences` explains.
     """
 
-    lines: tuple[Finding, ...]
+    lines: tuple[ComparisonLine, ...]
     predicted_bytes: float
     compiled_bytes: float
     unexplained_bytes: float = 0.0
 
     @property
-    def differences(self) -> tuple[Finding, ...]:
-        """The findings that do not agree."""
+    def differences(self) -> tuple[ComparisonLine, ...]:
+        """The lines that do not agree."""
         return tuple(line for line in self.lines if not line.agrees)
 
     @property
@@ -66,7 +67,7 @@ class ProgramComparison(Result):
         if self.agrees:
             return f"as predicted: {received}\n" + "\n".join(f"  {line}" for line in self.lines)
         n = len(self.differences)
-        head = f"{n} difference{'s' * (n > 1)}; {received}, predicted {si(self.predicted_bytes, 'B')}"
+        head = f"{pluralize(n, 'difference')}; {received}, predicted {si(self.predicted_bytes, 'B')}"
         if self.predicted_bytes and not _near(self.predicted_bytes, self.compiled_bytes):
             head += f", {self.compiled_bytes / self.predicted_bytes:.3g} times as many"
         marked = (f"{'  ' if line.agrees else '≠ '}{line}" for line in self.lines)
@@ -84,18 +85,16 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> ProgramCompariso
     expected, actual = read(predicted, sizes), read(rows, sizes)
     step = _traffic_of_step(predicted)
     ledger = known_differences.open_ledger(step, rows, sizes)
-    lines = tuple(
-        _findings_of_step(expected, actual, ledger) if step else _findings(expected, actual, rows, sizes)
-    )
+    lines = tuple(_lines_of_step(expected, actual, ledger) if step else _lines(expected, actual, rows, sizes))
     strategy = predicted.best if isinstance(predicted, Solution) else predicted
     if isinstance(predicted, Solution) and not all(line.agrees for line in lines):
         if (chosen := _chosen_strategy(predicted, actual)) is not None:
             chose = f"the compiler chose '{chosen.name}', not '{strategy.name}'"
             message = f"{chose}: by the formulas {predicted.why(chosen)}"
-            lines, strategy = (Finding(message, False, (*expected,), (*actual,)),), chosen
+            lines, strategy = (ComparisonLine(message, False, (*expected,), (*actual,)),), chosen
         lines += tuple(_idle_axes(predicted, actual, sizes))
     lines += tuple(_flops(strategy, compiled))
-    lines += tuple(Finding(message, False) for message in rows.not_counted)
+    lines += tuple(ComparisonLine(message, False) for message in rows.not_counted)
     unexplained = ledger.unexplained_bytes if step else 0.0
     return ProgramComparison(lines, _received(expected, sizes), rows.received_bytes, unexplained)
 
@@ -106,19 +105,23 @@ def _traffic_of_step(predicted: Any) -> list[TrainingCollective]:
     return rows if all(isinstance(row, TrainingCollective) for row in rows) else []
 
 
-def _findings_of_step(expected: Sums, actual: Sums, ledger: known_differences.Ledger) -> Iterator[Finding]:
+def _lines_of_step(
+    expected: Sums, actual: Sums, ledger: known_differences.Ledger
+) -> Iterator[ComparisonLine]:
     """The agreements, then the differences that a rule explains, then the rest."""
     differs = {*ledger.missing, *ledger.extra}
     for key in [key for key in expected if key in actual and key not in differs]:
-        yield Finding(
+        yield ComparisonLine(
             f"{_format(key, actual[key])}, as predicted{_overlap(key, ledger.found)}", True, (key,), (key,)
         )
     for one in known_differences.explain(ledger):
         message = str(one) + "".join(_origin(key, ledger.found) for key in one.compiled if not one.rule)
-        yield Finding(message, False, one.predicted, one.compiled, one.rule)
+        yield ComparisonLine(message, False, one.predicted, one.compiled, one.rule)
 
 
-def _findings(expected: Sums, actual: Sums, rows: Collectives, sizes: Mapping[str, int]) -> Iterator[Finding]:
+def _lines(
+    expected: Sums, actual: Sums, rows: Collectives, sizes: Mapping[str, int]
+) -> Iterator[ComparisonLine]:
     """Kinds on both sides, then kinds that replace another one, then kinds on one side only."""
     # each amount is reported once: an explained amount is removed from the other side
     predicted_left, compiled_left = dict(expected), dict(actual)
@@ -131,23 +134,27 @@ def _findings(expected: Sums, actual: Sums, rows: Collectives, sizes: Mapping[st
                 compiled_left.pop(taken)
             yield line
     for key, amount in predicted_left.items():
-        yield Finding(f"{_format(key, amount)} was predicted but is not in the program", False, (key,))
+        yield ComparisonLine(f"{_format(key, amount)} was predicted but is not in the program", False, (key,))
     for key, amount in compiled_left.items():
-        yield Finding(f"{_format(key, amount)} was not predicted{_origin(key, rows)}", False, (), (key,))
+        yield ComparisonLine(
+            f"{_format(key, amount)} was not predicted{_origin(key, rows)}", False, (), (key,)
+        )
 
 
-def _on_both_sides(key: Key, expected: Amount, actual: Amount, rows: Collectives) -> Finding:
-    """The finding about a kind of collective that is both predicted and compiled over the same axes."""
+def _on_both_sides(key: Key, expected: Amount, actual: Amount, rows: Collectives) -> ComparisonLine:
+    """The line about a kind of collective that is both predicted and compiled over the same axes."""
     # the compiler merges all-reduces, so their counts are not compared
     same_count = key.kind == "all-reduce" or expected.times in (None, actual.times)
     if _near(expected.nbytes, actual.nbytes) and same_count:
-        return Finding(f"{_format(key, actual)}, as predicted{_overlap(key, rows)}", True, (key,), (key,))
+        return ComparisonLine(
+            f"{_format(key, actual)}, as predicted{_overlap(key, rows)}", True, (key,), (key,)
+        )
     if _near(expected.nbytes, actual.nbytes):
         message = f"{_format(key, actual)}, in {expected.times:,.4g} pieces predicted"
-        return Finding(message, False, (key,), (key,))
+        return ComparisonLine(message, False, (key,), (key,))
     ratio = actual.nbytes / expected.nbytes if expected.nbytes else float("inf")
     message = f"{_format(key, actual)}, {ratio:.3g} times the {si(expected.nbytes, 'B')} predicted"
-    return Finding(message + _reason(key, expected, actual, ratio, rows), False, (key,), (key,))
+    return ComparisonLine(message + _reason(key, expected, actual, ratio, rows), False, (key,), (key,))
 
 
 def _reason(key: Key, expected: Amount, actual: Amount, ratio: float, rows: Collectives) -> str:
@@ -165,7 +172,7 @@ def _reason(key: Key, expected: Amount, actual: Amount, ratio: float, rows: Coll
 
 def _replacement(
     key: Key, expected: Amount, compiled_left: Sums, rows: Collectives, sizes: Mapping[str, int]
-) -> Finding | None:
+) -> ComparisonLine | None:
     """Other collectives over the same axes with the same result, which compilers are known to write."""
     kind, axes = key
     permute, gather = Key(Collective.PERMUTE.hlo, axes), Key(Collective.ALL_GATHER.hlo, axes)
@@ -176,16 +183,16 @@ def _replacement(
     if kind == "reduce-scatter" and whole and _same_array(expected, whole, _rows(reduce, rows)):
         dtype = " of fp32" if all(c.dtype == "f32" for c in _rows(reduce, rows)) else ""
         message = f"{_format(reduce, whole)}{dtype}, then a slice, instead of the {kind}"
-        return Finding(f"{message}: twice the bytes on the links", False, (key,), (reduce,))
+        return ComparisonLine(f"{message}: twice the bytes on the links", False, (key,), (reduce,))
     halves = [compiled_left[k] for k in (scatter, gather) if k in compiled_left]
     if kind == "all-reduce" and len(halves) == 2 and all(_near(b.nbytes, expected.nbytes) for b in halves):
         message = f"reduce-scatter and all-gather over {axes}: {si(expected.nbytes, 'B')} each"
         message += ", instead of the all-reduce: the same bytes"
-        return Finding(message, False, (key,), (scatter, gather))
+        return ComparisonLine(message, False, (key,), (scatter, gather))
     return None
 
 
-def _ring(key: Key, expected: Amount, actual: Amount, n: int) -> Finding | None:
+def _ring(key: Key, expected: Amount, actual: Amount, n: int) -> ComparisonLine | None:
     """A collective matmul, in which shards travel around a ring during a matmul; None if it is not one."""
     # n - 1 of n chunks have to travel; compiled rings move up to twice as many
     ratio = actual.nbytes / (expected.nbytes * (n - 1) / n)
@@ -195,7 +202,7 @@ def _ring(key: Key, expected: Amount, actual: Amount, n: int) -> Finding | None:
     more = "" if _near(ratio, 1) else f" of {ratio:.3g} times the bytes"
     message = f"{_format(permute, actual)}, instead of the {key.kind}: a ring{more}"
     message += " hidden behind the chunks of the matmul, a collective matmul"
-    return Finding(message, False, (key,), (permute,))
+    return ComparisonLine(message, False, (key,), (permute,))
 
 
 def _same_array(expected: Amount, actual: Amount, matching: list[CompiledCollective]) -> bool:
@@ -213,20 +220,20 @@ def _chosen_strategy(predicted: Solution, actual: Sums) -> Strategy | None:
     return None
 
 
-def _idle_axes(predicted: Solution, actual: Sums, sizes: Mapping[str, int]) -> Iterator[Finding]:
+def _idle_axes(predicted: Solution, actual: Sums, sizes: Mapping[str, int]) -> Iterator[ComparisonLine]:
     """Mesh axes that the matmul does not name but that the compiler uses."""
     used = dict.fromkeys(axis for key in actual for axis in split_axes(key.axes, sizes))
     if idle := [axis for axis in used if axis in sizes and axis not in predicted.product.axes]:
         over = " and ".join(idle)
-        yield Finding(f"it also shards the work over {over}, as solve(…, idle_axes=True) may", False)
+        yield ComparisonLine(f"it also shards the work over {over}, as solve(…, idle_axes=True) may", False)
 
 
-def _flops(predicted: Any, compiled: Any) -> Iterator[Finding]:
-    """The finding about a different number of FLOPs."""
+def _flops(predicted: Any, compiled: Any) -> Iterator[ComparisonLine]:
+    """The line about a different number of FLOPs."""
     expected, actual = getattr(predicted, "flops", None), getattr(compiled, "flops", None)
     if expected and actual and not _near(expected, actual):
         more = f"{actual / expected:.3g} times the {si(expected, 'FLOPs')} predicted"
-        yield Finding(f"{si(actual, 'FLOPs')} of matmuls on each device, {more}", False)
+        yield ComparisonLine(f"{si(actual, 'FLOPs')} of matmuls on each device, {more}", False)
 
 
 def _format(key: Key, amount: Amount) -> str:

@@ -27,8 +27,9 @@ class CompiledCollective(Result):
 
     `nbytes` is the array as `scalingbook_lib.collectives` counts it: gathered (all-gather), unreduced
     (reduce-scatter), unchanged (all-reduce), over all devices of the group (all-to-all), or sent by one
-    device (permute). `axes` is '?' if the groups do not follow axes of the mesh; `times` is None in a loop
-    whose trip count the program does not fix. `source` is the `op_name`: the path of named scopes.
+    device (permute). `axes` is '?' if the groups do not follow axes of the mesh; `axis_names` are the single
+    axes in it. `times` is None in a loop whose trip count the program does not fix. `source` is the
+    `op_name`: the path of named scopes.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class CompiledCollective(Result):
     devices: int
     shift: int | None = None
     overlapped: bool = False
+    axis_names: tuple[str, ...] = field(default=(), compare=False)
     name: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
 
@@ -53,6 +55,11 @@ class CompiledCollective(Result):
     def over(self) -> str:
         """The axes as a table shows them, with the shift of a permute: 'Y +1'."""
         return self.axes if self.shift is None else f"{self.axes} {self.shift:+d}"
+
+    @property
+    def kind_and_axes(self) -> str:
+        """What it is, whatever its size: 'all-gather over data,model'."""
+        return f"{self.kind} over {self.axes}"
 
     def __str__(self) -> str:
         times = "an unknown number of times" if self.times is None else f"{self.times}×"
@@ -188,6 +195,7 @@ def collective_at(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective 
         devices=n,
         shift=shift,
         overlapped=async_fusions.is_asynchronous(visit),
+        axis_names=replica_groups.split_axes(axes, sizes) if axes else (),
         name=instruction.name,
         source=instruction.quoted("op_name"),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import BF16, DType, Result
+from scalingbook_lib.words import pluralize
 
 WAYS = {  # the degrees of parallelism by field, as they are printed
     "tp": "TP",
@@ -165,6 +166,6 @@ class Layout(Result):
 
     def __str__(self) -> str:
         return (
-            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {self.degrees}; "
+            f"{pluralize(self.chips, 'chip')} as {self.degrees}; "
             f"weights {self.weights}, KV cache {self.kv}, compute {self.compute}"
         )

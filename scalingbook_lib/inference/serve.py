@@ -20,6 +20,7 @@ from scalingbook_lib.inference.step import InferenceStep, prefilled, stepped
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import Result, count, si
+from scalingbook_lib.words import pluralize
 
 POLICIES = ("interleaved", "chunked")
 
@@ -122,7 +123,7 @@ class Serving(Priced):
     def __str__(self) -> str:
         return (
             f"{self.model.name}, {self.policy}, {count(self.P)} prompt and {count(self.G)} output tokens, "
-            f"batch size {count(self.batch, 4)} on {self.chips:,} chip{'s' * (self.chips != 1)}: "
+            f"batch size {count(self.batch, 4)} on {pluralize(self.chips, 'chip')}: "
             f"{si(self.tokens_per_s, 'tokens/s')}, {self.requests_per_s:.3g} requests/s, TTFT "
             f"{si(self.ttft_s, 's')}, ITL {si(self.itl_s, 's')}"
         )

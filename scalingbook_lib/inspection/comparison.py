@@ -1,22 +1,14 @@
 """Compares two reports of a program: times, memory, FLOPs, collectives and findings that changed."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from scalingbook_lib.inspection.findings.finding import Finding
 from scalingbook_lib.inspection.report import ProgramReport
+from scalingbook_lib.inspection.transfer_group import group
 from scalingbook_lib.units import Result, binary, percent, si
 
 SAME = 0.005  # relative: smaller changes of a total are not listed
-
-_COLLECTIVE = re.compile(
-    r"\b((?:ragged-)?all-to-all|all-gather|all-reduce|reduce-scatter|collective-permute)s? (?:of .*? )?"
-    r"(over the ax[ei]s \w+(?:(?:, \w+)* and \w+)?)",
-    re.IGNORECASE,
-)
-"""The collective that a finding names, with its axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +98,13 @@ class ReportComparison(Result):
 
 def compare(old: ProgramReport, new: ProgramReport) -> ReportComparison:
     """Compare an old report with a new one, of the same program or of two that do the same."""
-    before, after = ({_subject(f): f for f in report.findings} for report in (old, new))
+    before, after = ({f.subject: f for f in report.findings} for report in (old, new))
     return ReportComparison(
         values=tuple(_values(old, new)),
         collectives=tuple(_collectives(old, new)),
         fixed=tuple(f"{f.rule}: {f.message}" for subject, f in before.items() if subject not in after),
         added=tuple(f"{f.rule}: {f.message}" for subject, f in after.items() if subject not in before),
     )
-
-
-def _subject(finding: Finding) -> tuple[str, str]:
-    """What a finding is about, whatever its numbers: its rule, and for a collective its kind and axes."""
-    about = _COLLECTIVE.search(finding.message)
-    return finding.rule, f"{about[1].lower()} {about[2]}" if about else ""
 
 
 def _values(old: ProgramReport, new: ProgramReport) -> Iterator[ChangedValue]:
@@ -144,9 +130,6 @@ def _collectives(old: ProgramReport, new: ProgramReport) -> Iterator[ChangedColl
 
 
 def _by_kind(report: ProgramReport) -> dict[str, tuple[int, float]]:
-    found: dict[str, tuple[int, float]] = {}
-    for t in report.program.transfers:
-        name = f"{t.collective.kind} over {t.collective.axes}"
-        times, nbytes = found.get(name, (0, 0.0))
-        found[name] = times + t.runs, nbytes + t.received_bytes
-    return found
+    """The runs and the received bytes of each kind of collective over its axes."""
+    groups = group(report.program.transfers)
+    return {one.first.collective.kind_and_axes: (one.runs, one.received_bytes) for one in groups}

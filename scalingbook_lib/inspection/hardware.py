@@ -3,7 +3,7 @@
 Without a machine there are no times, and everything that a program's text states is still counted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -90,13 +90,12 @@ class Hardware:
         """Whether the mesh fits the machine, so that transfers have times."""
         return self._mesh is not None
 
-    def networks(self, axes: str) -> tuple[Network, ...]:
+    def networks(self, axes: Iterable[str]) -> tuple[Network, ...]:
         """The links under these mesh axes; none if the machine is unknown or does not have them."""
         if self._mesh is None:
             return ()
-        names = tuple(axes.split(",")) if "," in axes or axes in self.sizes else tuple(axes)
         try:
-            return tuple(self._mesh.axes([name for name in names if name in self._mesh.sizes]))
+            return tuple(self._mesh.axes([name for name in axes if name in self._mesh.sizes]))
         except ValueError:
             return ()
 

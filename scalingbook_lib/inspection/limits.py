@@ -7,6 +7,7 @@ from scalingbook_lib.hlo.compiled_collectives import CompiledCollective
 from scalingbook_lib.hlo.module import COLLECTIVE_OPCODES
 from scalingbook_lib.inspection.program import InspectedProgram
 from scalingbook_lib.units import binary, percent, si
+from scalingbook_lib.words import pluralize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class Limits:
             if found:
                 runs = sum(t.runs for t in found)
                 where = next((f" ({t.line})" for t in found if t.line), "")
-                yield f"{one} runs {runs:,} time{'s' * (runs > 1)}{where}, and is not allowed"
+                yield f"{one} runs {pluralize(runs, 'time')}{where}, and is not allowed"
 
     def _memory(self, program: InspectedProgram) -> Iterator[str]:
         peak, capacity = program.memory.peak, program.hardware.hbm_bytes
@@ -79,4 +80,4 @@ class Limits:
 def _is(c: CompiledCollective, wanted: str) -> bool:
     """Whether a collective is of this kind, and over these axes if some are named."""
     kind, _, axes = wanted.partition(":")
-    return c.kind == kind and (not axes or set(axes.split(",")) <= set(c.axes.split(",")) | {c.axes})
+    return c.kind == kind and (axes in ("", c.axes) or set(axes.split(",")) <= set(c.axis_names))

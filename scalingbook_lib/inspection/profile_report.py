@@ -24,6 +24,7 @@ from scalingbook_lib.profiles import Trace, attained
 from scalingbook_lib.profiles.intervals import Event, Interval, clipped, covered_s, merged, overlap, pauses
 from scalingbook_lib.profiles.trace import COLLECTIVE, COMPILE, LOOP, OperationRow
 from scalingbook_lib.units import Result, percent, si
+from scalingbook_lib.words import pluralize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +207,7 @@ class ProfileReport(Result):
         total = mean.duration_s or 1.0
         idle = percent((mean.launch_s + mean.wait_s) / total)
         first = (
-            f"{n} step{'s' * (n != 1)} of {si(self.step_s, 's')} on {self._devices}; "
+            f"{pluralize(n, 'step')} of {si(self.step_s, 's')} on {self._devices}; "
             f"{percent(mean.compute_s / total)} compute, {percent(mean.exposed_s / total)} exposed "
             f"transfers, {idle} "
             "idle"
@@ -217,7 +218,7 @@ class ProfileReport(Result):
             more = slowest.compute_s / median - 1 if median else 0.0
             second += f"; {slowest.name} computes longest, {percent(more)} more than the median"
         found = profiles.levers(self)
-        third = f"{len(found)} lever{'s' * (len(found) != 1)}"
+        third = pluralize(len(found), "lever")
         third += (
             f"; the first: {found[0].rule}, at most {si(found[0].saved_s, 's')} per step" if found else ""
         )
@@ -227,7 +228,7 @@ class ProfileReport(Result):
     def _devices(self) -> str:
         t = self.trace
         if t.simulated:
-            return f"{t.devices} CPU device{'s' * (t.devices > 1)}"
+            return pluralize(t.devices, "CPU device")
         hosts = f" on {len(self.hosts)} hosts" if len(self.hosts) > 1 else ""
         return f"{t.devices} × {t.kind}{hosts}"
 

@@ -1,6 +1,6 @@
 """The report on a program: what a run costs, and the findings, as text and as plain values."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,53 +9,13 @@ from scalingbook_lib.hlo.text_table import text_table
 from scalingbook_lib.inspection.findings import Finding, findings
 from scalingbook_lib.inspection.limits import Limits
 from scalingbook_lib.inspection.program import InspectedProgram, PlacedKernel, PlacedTransfer
+from scalingbook_lib.inspection.transfer_group import TransferGroup, group
 from scalingbook_lib.notation import format_sizes
 from scalingbook_lib.units import Result, binary, percent, si
+from scalingbook_lib.words import pluralize
 
 FIRST = 5  # findings that a reviewer would raise
 MOST_KERNELS = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransferRow(Result):
-    """Collectives of the same kind, axes, size, schedule and line of Python, as one row."""
-
-    transfers: tuple[PlacedTransfer, ...]
-
-    @property
-    def first(self) -> PlacedTransfer:
-        """One of the collectives."""
-        return self.transfers[0]
-
-    @property
-    def times(self) -> int | None:
-        """How often they run together; None if a trip count is unknown."""
-        counts = [t.times for t in self.transfers]
-        return None if None in counts else sum(t.runs for t in self.transfers)
-
-    @property
-    def trips(self) -> str:
-        """The trip counts of the loops around it: '8 × 4', or '' outside loops."""
-        return " × ".join("?" if loop.trips is None else f"{loop.trips:,}" for loop in self.first.loops)
-
-    @property
-    def received_bytes(self) -> float:
-        """The bytes that one device receives in a run of the program."""
-        return sum(t.received_bytes for t in self.transfers)
-
-    @property
-    def seconds(self) -> float:
-        """The time on the links in a run of the program."""
-        return sum(t.seconds for t in self.transfers)
-
-    @property
-    def exposed_s(self) -> float:
-        """The time of a run in which the device waits for them."""
-        return sum(t.exposed_s for t in self.transfers)
-
-    def __str__(self) -> str:
-        c = self.first.collective
-        return f"{c.kind} over {c.over} of {si(c.nbytes, 'B')}, {self.first.schedule}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +36,15 @@ class ProgramReport(Result):
         return self.limits.broken(self.program)
 
     @cached_property
-    def transfers(self) -> tuple[TransferRow, ...]:
+    def transfers(self) -> tuple[TransferGroup, ...]:
         """The collectives by kind, axes, size, schedule and line, those with most exposed time first."""
-        rows: dict[tuple[object, ...], list[PlacedTransfer]] = {}
-        for t in self.program.transfers:
+
+        def row(t: PlacedTransfer) -> Hashable:
             c = t.collective
-            trips = tuple(loop.trips for loop in t.loops)
-            rows.setdefault((c.kind, c.over, c.dtype, c.nbytes, t.schedule, trips, t.line), []).append(t)
-        found = (TransferRow(transfers=tuple(group)) for group in rows.values())
-        return tuple(sorted(found, key=lambda row: (-row.exposed_s, -row.received_bytes)))
+            return c.shift, c.dtype, c.nbytes, t.schedule, tuple(loop.trips for loop in t.loops), t.line
+
+        rows = group(self.program.transfers, row)
+        return tuple(sorted(rows, key=lambda row: (-row.exposed_s, -row.received_bytes)))
 
     @cached_property
     def kernels(self) -> tuple[PlacedKernel, ...]:
@@ -115,7 +75,7 @@ class ProgramReport(Result):
         else:
             n = len(p.transfers)
             why = "the mesh does not fit" if p.hardware.machine else "no machine is named"
-            time = f"{n} collective{'s' * (n != 1)} in the text; no times, because {why}"
+            time = f"{pluralize(n, 'collective')} in the text; no times, because {why}"
         capacity = p.hardware.hbm_bytes
         of = f" of {binary(capacity)}" if capacity else ""
         useful = p.work.useful_share
@@ -125,7 +85,7 @@ class ProgramReport(Result):
         )
         n = len(self.findings)
         first = f"; the first: {self.findings[0].rule}" if n else ""
-        found = f"{n} finding{'s' * (n != 1)}{first}" if n else "No findings"
+        found = f"{pluralize(n, 'finding')}{first}" if n else "No findings"
         return f"{self.title}: {time}", f"Memory {memory}", found
 
     @property
@@ -183,7 +143,7 @@ class ProgramReport(Result):
         return "\n\n".join(parts)
 
 
-def _transfer_lines(rows: Iterable[TransferRow]) -> Iterator[tuple[str, ...]]:
+def _transfer_lines(rows: Iterable[TransferGroup]) -> Iterator[tuple[str, ...]]:
     for row in rows:
         c = row.first.collective
         times = "≥ 1" if row.times is None else f"{row.times:,}"
@@ -191,7 +151,7 @@ def _transfer_lines(rows: Iterable[TransferRow]) -> Iterator[tuple[str, ...]]:
         yield c.kind, c.over, array, row.first.schedule, times, si(row.received_bytes, "B")
 
 
-def _transfer_values(row: TransferRow) -> dict[str, Any]:
+def _transfer_values(row: TransferGroup) -> dict[str, Any]:
     c = row.first.collective
     timed = row.seconds > 0
     return {

@@ -150,7 +150,7 @@ class Timeline:
 
 def transfer_of(c: CompiledCollective, hardware: Hardware) -> Transfer | None:
     """The time of one run of a collective; None if the machine is unknown or its axes do not fit."""
-    networks = hardware.networks(c.axes)
+    networks = hardware.networks(c.axis_names)
     if not networks:
         return None
     if c.kind == Collective.PERMUTE.hlo:

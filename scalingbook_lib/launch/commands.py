@@ -61,17 +61,6 @@ _PROGRAMS = (
         re.compile(r"^--fsdp(=|$)|^--per_device_train_batch_size(=|$)"),
     ),  # of a Hugging Face trainer
 )
-_RUNNERS = (
-    "python",
-    "python3",
-    "torchrun",
-    "accelerate",
-    "deepspeed",
-    "vllm",
-    "sglang",
-    "trtllm-serve",
-    "uv",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

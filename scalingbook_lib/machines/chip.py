@@ -12,6 +12,7 @@ from typing import Any, Literal, NoReturn, TypeGuard
 
 from scalingbook_lib.machines.torus import Axis, SliceError, Torus
 from scalingbook_lib.units import BF16, DTYPES, DType, Result, binary, si
+from scalingbook_lib.words import pluralize
 
 # all other fields are numbers, each with a source
 _WORDS = {"name", "vendor", "status", "memory", "joined", "sources"}
@@ -211,7 +212,7 @@ class Chip(Result):
 
     def __str__(self) -> str:
         rates = [f"{si(rate, 'FLOPs/s')} in {kind}" for kind, rate in self.rates().items()]
-        links = f"{self.links} link{'s' * (self.links > 1)} of {si(self.link_bytes_per_s, 'B/s')} each way"
+        links = f"{pluralize(self.links, 'link')} of {si(self.link_bytes_per_s, 'B/s')} each way"
         return ", ".join(
             (
                 f"{self.name}: {rates[0] if rates else 'no published rate'}",

@@ -27,6 +27,7 @@ from scalingbook_lib.machines.instances import Instance
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.machines.torus import Shape, SliceError, write_shape
 from scalingbook_lib.units import parse, si
+from scalingbook_lib.words import pluralize
 
 MOST_CHIPS = 2**40
 _FIRST = re.compile(r"([0-9][0-9,_]*)\s*(?:[x×*]\s*|(?=[a-z]))(.+)", re.I | re.S)  # 8xH100, 8 x v5e, 8 L4
@@ -117,7 +118,7 @@ def _in_nodes(chip: Chip, nodes: int, per_node: int, text: str) -> NamedMachine:
             "write "
             + (f"{n // most}x{most}x{chip.name}" if n % most == 0 else f"at most {most} chips per node")
         )
-    note = f"{text} is {n:,} {chip.name} in {nodes:,} node{'s' * (nodes > 1)} of {per_node}"
+    note = f"{text} is {n:,} {chip.name} in {pluralize(nodes, 'node')} of {per_node}"
     if per_node not in (most, chip.chips_per_host) and nodes > 1 and chip.joined != "cube mesh":
         given = Source(text=f"as written: {text}", as_of=chip.sources["chips_per_host"].as_of)
         host = min(per_node, chip.chips_per_host)
@@ -201,7 +202,7 @@ def _accelerator_type(chip: Chip, count: int, text: str) -> NamedMachine:
         )
     n = count // cores
     shape = _compact(chip, n, f"{text!r} counts TensorCores and is {n:,} chips")
-    counted = f"{n:,} chip{'s' * (n > 1)}, the slice {write_shape(shape)}"
+    counted = f"{pluralize(n, 'chip')}, the slice {write_shape(shape)}"
     note = f"{text} counts TensorCores, {_NUMBERS[cores]} per chip: it is {counted}"
     return NamedMachine(Slice(chip, shape), note)
 

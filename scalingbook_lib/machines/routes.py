@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.machines.torus import Axis, SliceError
 from scalingbook_lib.units import Result, require_min, si
+from scalingbook_lib.words import pluralize
 
 type Place = tuple[int, ...]
 
@@ -118,7 +119,7 @@ class Route(Result):
     def __str__(self) -> str:
         if not self.hops:
             return f"{self.source} to itself: no hops"
-        hops = f"{self.hops} hop{'s' * (self.hops > 1)}"
+        hops = pluralize(self.hops, "hop")
         paths = f"{self.paths} disjoint shortest paths" if self.paths > 1 else "1 path"
         return (
             f"{self.source} to {self.target}: {hops}, {paths}, first byte after "

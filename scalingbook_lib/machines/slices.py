@@ -16,6 +16,7 @@ from scalingbook_lib.machines.machine import ChipGroup, MachineMesh
 from scalingbook_lib.machines.routes import Route
 from scalingbook_lib.machines.torus import Axis, Shape, SliceError, read_shape, write_shape
 from scalingbook_lib.units import si
+from scalingbook_lib.words import join_and, pluralize
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,8 @@ class Slice(ChipGroup):
 
     def __str__(self) -> str:
         sizes = [str(axis.size) for axis in self.axes if axis.wrapped]
-        listed = " and ".join([", ".join(sizes[:-1]), *sizes[-1:]] if len(sizes) > 1 else sizes)
-        rings = f"ring{'s' * (len(sizes) > 1)} of {listed}" if sizes else "no axis wraps"
-        chips, hosts = (
-            f"{n:,} {word}{'s' * (n > 1)}" for n, word in ((self.chips, "chip"), (self.hosts, "host"))
-        )
+        rings = f"ring{'s' * (len(sizes) > 1)} of {join_and(sizes)}" if sizes else "no axis wraps"
+        chips, hosts = pluralize(self.chips, "chip"), pluralize(self.hosts, "host")
         cut = f"; bisection bandwidth {si(self.bisection_bytes_per_s, 'B/s')} in each direction"
         return f"{self.name}: {chips} on {hosts}; {rings}{cut * (self.chips > 1)}"
 

@@ -13,6 +13,7 @@ from scalingbook_lib.inference.case import ServingCase
 from scalingbook_lib.inference.constants import ProductCost
 from scalingbook_lib.inference.serve import PLAIN, Drafting
 from scalingbook_lib.inference.step import prefilled
+from scalingbook_lib.rules import usd_per_million
 from scalingbook_lib.steps.heads import whole_heads
 
 SLACK = 1 - 1e-9  # what rounding can take
@@ -75,7 +76,8 @@ class Bound:
         mean_s = step_s + self._drafted_s(r, pp) * SLACK
         itl_s = mean_s * self.steps / (self.G - 1) if self.steps else 0.0
         ttft_s = self.ttft_s(step_s if self.steps else 0.0, policy)
-        return LeastTimes(itl_s, self.chips * mean_s / (r * self.G) / 3600 * 1e6, ttft_s)
+        cost = usd_per_million(1.0, chips=self.chips, tokens_per_s=r * self.G / mean_s)
+        return LeastTimes(itl_s, cost, ttft_s)
 
     def _drafted_s(self, r: float, pp: int) -> float:
         """Return the seconds of drafting before a step, by a draft model or by a part of the model."""

@@ -12,6 +12,7 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.serving.rollout import sample_lengths
 from scalingbook_lib.training import TrainingStep
 from scalingbook_lib.units import Result, count, percent, si
+from scalingbook_lib.words import pluralize
 
 COLOCATED, ONE_STEP_OFF, ASYNCHRONOUS = "colocated", "one-step off-policy", "fully asynchronous"
 DESIGNS = (COLOCATED, ONE_STEP_OFF, ASYNCHRONOUS)
@@ -139,7 +140,7 @@ class Split(Result):
     def __str__(self) -> str:
         pools = f"{self.rollout_chips:,}" + f" + {self.training_chips:,}" * (self.way != COLOCATED)
         parts = {"rollouts": self.generate_s, "log-probs": self.score_s, "training": self.train_s}
-        old = f"staleness at most {self.staleness} update{'s' * (self.staleness != 1)}"
+        old = f"staleness at most {pluralize(self.staleness, 'update')}"
         age = old if self.staleness else "on-policy"
         told = ", ".join(f"{name} {si(s, 's')}" for name, s in parts.items())
         return (

@@ -18,6 +18,7 @@ from scalingbook_lib.planner.bounds import Bound, LeastTimes, bound
 from scalingbook_lib.planner.front import Option
 from scalingbook_lib.planner.watch import Watch
 from scalingbook_lib.planner.ways import Way, Ways, how_many, sizes, uncached
+from scalingbook_lib.rules import usd_per_million
 
 
 class Group(NamedTuple):
@@ -32,11 +33,11 @@ class Least(NamedTuple):
 
     itl_s: float
     cost: float
-    late: float
+    slo_violation: float
 
 
 @dataclass(kw_only=True, slots=True)
-class Judge:
+class Evaluator:
     """The evaluation of ways for one question, and the best options so far."""
 
     ways: Ways
@@ -44,16 +45,16 @@ class Judge:
     targets: dict[str, float]
     batches: tuple[int, ...] | None
     _found: list[tuple[int, Option]] = field(default_factory=list)  # with the places of their ways
-    _near: float = inf  # the least that a late one is too late by, a factor
+    _nearest_miss: float = inf  # the smallest violation of the targets
     _front: list[tuple[float, float]] = field(default_factory=list)  # latency, cost: slower ones are cheaper
     _groups: dict[Any, Group] = field(default_factory=dict)
 
     def run(self, ways: list[Way], watch: Watch, *, every: bool) -> bool:
         """Evaluate all ways, or those that may be on the front; return whether `watch` ended the search."""
-        steps = ((way, self._sizes(way)) for way in ways) if every else self._hopeful(ways)
+        steps = ((way, self._sizes(way)) for way in ways) if every else self._candidates(ways)
         for done, (way, batches) in enumerate(steps):
             for B in batches:
-                self._judge(way, B)
+                self._evaluate(way, B)
             if watch(done, len(ways)) and self._found:
                 return True
         return False
@@ -67,7 +68,7 @@ class Judge:
         """Return the number of batch sizes of a way."""
         return how_many(way.most) if self.batches is None else len(self._sizes(way))
 
-    def late(self, itl_s: float, ttft_s: float) -> float:
+    def slo_violation(self, itl_s: float, ttft_s: float) -> float:
         """Return the factor by which latencies exceed a target; at most 1 if they meet all targets."""
         times = {"itl_s": itl_s, "ttft_s": ttft_s}
         return max((times[name] / most for name, most in self.targets.items()), default=0.0)
@@ -75,20 +76,19 @@ class Judge:
     def _sizes(self, way: Way) -> list[int]:
         return sizes(way.most) if self.batches is None else sorted(b for b in self.batches if b <= way.most)
 
-    def _judge(self, way: Way, B: int) -> None:
+    def _evaluate(self, way: Way, B: int) -> None:
         how = self.ways.asked | {"policy": way.policy, "efficiency": self.efficiency}
         s = steady(self.ways.model, way.machine, way.layout, batch=B, **how)
-        # as `inference.price`, in whatever the price is in
-        cost = way.price * s.chips / 3600 / s.tokens_per_s * 1e6
+        cost = usd_per_million(way.price, chips=s.chips, tokens_per_s=s.tokens_per_s)  # in the price's unit
         one = Option(s.itl_s, cost, s.ttft_s, s, way.machine)
         self._found.append((way.place, one))
-        if (late := self.late(one.itl_s, one.ttft_s)) > 1:
-            self._near = min(self._near, late)
-        elif not self._beaten(one.itl_s, one.cost):
+        if (violation := self.slo_violation(one.itl_s, one.ttft_s)) > 1:
+            self._nearest_miss = min(self._nearest_miss, violation)
+        elif not self._is_dominated(one.itl_s, one.cost):
             self._front = [p for p in self._front if p[0] < one.itl_s or p[1] < one.cost]
             insort(self._front, (one.itl_s, one.cost))
 
-    def _hopeful(self, ways: list[Way]) -> Iterator[tuple[Way, Iterable[int]]]:
+    def _candidates(self, ways: list[Way]) -> Iterator[tuple[Way, Iterable[int]]]:
         """Yield each way with the batch sizes that no bound rules out, the most promising ways first."""
         promises = []
         for way in ways:
@@ -98,43 +98,47 @@ class Judge:
             promises.append((least.itl_s * least.cost, least, way, on))
         promises.sort(key=lambda one: one[0])
         for _, least, way, on in promises:
-            yield way, self._exactly(way, on) if self._may(least) else ()
+            yield way, self._exactly(way, on) if self._may_be_best(least) else ()
 
     def _exactly(self, way: Way, on: Group) -> Iterator[int]:
         """Yield the batch sizes that pass the bound of the group, and then that of the layout itself."""
         own = None
-        for B in self._alive(way, self._sizes(way), on):
+        for B in self._not_ruled_out(way, self._sizes(way), on):
             if own is None:
                 bound = self._bound(way.machine, way.layout)
                 own = Group(bound, bound.least)
-            if self._may(self._least(way, B, B, own)):
+            if self._may_be_best(self._least(way, B, B, own)):
                 yield B
 
-    def _alive(self, way: Way, batches: list[int], on: Group) -> Iterator[int]:
+    def _not_ruled_out(self, way: Way, batches: list[int], on: Group) -> Iterator[int]:
         """Yield the batch sizes that the bound does not rule out, by bisection."""
-        if not batches or not self._may(self._least(way, batches[0], batches[-1], on)):
+        if not batches or not self._may_be_best(self._least(way, batches[0], batches[-1], on)):
             return
         if len(batches) == 1:
             yield batches[0]
             return
         # bounds are monotone in the batch, so a whole half may be ruled out at once
         half = len(batches) // 2
-        yield from self._alive(way, batches[:half], on)
-        yield from self._alive(way, batches[half:], on)
+        yield from self._not_ruled_out(way, batches[:half], on)
+        yield from self._not_ruled_out(way, batches[half:], on)
 
     def _least(self, way: Way, fewest: int, most: int, on: Group) -> Least:
         """Return the bounds of a range: the smallest batch is the fastest, and the largest the cheapest."""
         pp, policy = way.layout.pp, way.policy
         first = on.least(fewest, pp, policy)
         cheapest = first.cost if fewest == most else on.least(most, pp, policy).cost
-        late = self.late(first.itl_s, first.ttft_s) if self.targets else 0.0
-        return Least(first.itl_s, way.price * cheapest, late)
+        violation = self.slo_violation(first.itl_s, first.ttft_s) if self.targets else 0.0
+        return Least(first.itl_s, way.price * cheapest, violation)
 
-    def _may(self, least: Least) -> bool:
+    def _may_be_best(self, least: Least) -> bool:
         """Return whether an option may be on the front, or be the nearest miss of the targets."""
-        return least.late < self._near if least.late > 1 else not self._beaten(least.itl_s, least.cost)
+        return (
+            least.slo_violation < self._nearest_miss
+            if least.slo_violation > 1
+            else not self._is_dominated(least.itl_s, least.cost)
+        )
 
-    def _beaten(self, itl_s: float, cost: float) -> bool:
+    def _is_dominated(self, itl_s: float, cost: float) -> bool:
         at = bisect_right(self._front, itl_s, key=lambda point: point[0])
         return at > 0 and self._front[at - 1][1] < cost
 

@@ -13,7 +13,7 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
-from scalingbook_lib.planner.promising import Judge
+from scalingbook_lib.planner.promising import Evaluator
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import Way, Ways
 
@@ -56,21 +56,26 @@ def serve(
     known |= {"cached": cached, "drafting": drafting}
     ways = Ways(model=model, P=P, G=G, policies=policies, **known)
     targets = {name: s for name, s in (("ttft_s", ttft_s), ("itl_s", itl_s)) if s is not None}
-    judge = Judge(ways=ways, efficiency=efficiency, targets=targets, batches=batches)
+    evaluator = Evaluator(ways=ways, efficiency=efficiency, targets=targets, batches=batches)
     asked = machines if isinstance(machines, tuple) else (machines,)
-    return _searched(judge, asked, usd_per_hour, every=every, watch=watch)
+    return _searched(evaluator, asked, usd_per_hour, every=every, watch=watch)
 
 
 def _searched(
-    judge: Judge, machines: tuple[Machine, ...], usd_per_hour: float | None, *, every: bool, watch: Watch
+    evaluator: Evaluator,
+    machines: tuple[Machine, ...],
+    usd_per_hour: float | None,
+    *,
+    every: bool,
+    watch: Watch,
 ) -> Front:
-    ways, (unit, prices) = judge.ways, _prices(machines, usd_per_hour)
+    ways, (unit, prices) = evaluator.ways, _prices(machines, usd_per_hour)
     days = {price.as_of for m in machines if (price := price_of(m.chip, usd_per_hour)).as_of}
     found = (way for priced in zip(machines, prices, strict=True) for way in ways.on(*priced))
     there = list(_until(watch, found))
-    stopped = judge.run(there, watch, every=every)
-    number = sum(map(judge.count, there))  # layouts times policies times batches
-    in_time = _in_time(judge, len(judge.options) if stopped else number)
+    stopped = evaluator.run(there, watch, every=every)
+    number = sum(map(evaluator.count, there))  # layouts times policies times batches
+    in_time = _in_time(evaluator, len(evaluator.options) if stopped else number)
     return Front(
         model=ways.model,
         machines=machines,
@@ -78,11 +83,11 @@ def _searched(
         G=ways.G,
         unit=unit,
         usd_as_of=min(days, default=None) if unit == USD else None,
-        targets=judge.targets,
+        targets=evaluator.targets,
         points=pareto(in_time),
         layouts=ways.layouts,
         ways=number,
-        options=tuple(judge.options),
+        options=tuple(evaluator.options),
         rejected=ways.rejections.rejected,
         stopped=stopped,
     )
@@ -96,16 +101,16 @@ def _until(watch: Watch, ways: Iterable[Way]) -> Iterator[Way]:
             return
 
 
-def _in_time(judge: Judge, ways: int) -> list[Option]:
+def _in_time(evaluator: Evaluator, ways: int) -> list[Option]:
     """Return the options that meet the targets; count those that are too slow, and keep the nearest."""
-    over = [(judge.late(o.itl_s, o.ttft_s), o) for o in judge.options]
+    over = [(evaluator.slo_violation(o.itl_s, o.ttft_s), o) for o in evaluator.options]
     late, in_time = [one for one in over if one[0] > 1], [o for factor, o in over if factor <= 1]
     if late:  # if none meets the targets, those that were not evaluated miss them by more
         nearest = min(late, key=lambda one: one[0])[1]
         some = in_time and len(over) < ways
         among = "latency, among the evaluated layouts"
         kind, count = (among, len(late)) if some else ("latency", ways - len(in_time))
-        judge.ways.rejections.refuse(kind, count, str(nearest.serving))
+        evaluator.ways.rejections.refuse(kind, count, str(nearest.serving))
     return in_time
 
 

@@ -15,6 +15,7 @@ from scalingbook_lib.hlo.text_table import text_table
 from scalingbook_lib.profiles import intervals
 from scalingbook_lib.profiles.intervals import Event
 from scalingbook_lib.units import Result, percent, si
+from scalingbook_lib.words import pluralize
 
 COLLECTIVE, LOOP, COMPILE = "collective", "loop", "compile"
 EXPECTED = "expected"  # instead of a platform: nothing was run
@@ -222,14 +223,14 @@ class Trace(Result):
     def warmup_note(self) -> str:
         """The number of warm-up calls, and the number of compilations within the profile."""
         n = len(self.compilations)
-        compiled = f"{n} compilation{'s' * (n != 1)} within" if n else "nothing compiled within"
+        compiled = f"{pluralize(n, 'compilation')} within" if n else "nothing compiled within"
         if self.warmup is None:
             return compiled
-        return f"{self.warmup} call{'s' * (self.warmup != 1)} for warm-up, {compiled}"
+        return f"{pluralize(self.warmup, 'call')} for warm-up, {compiled}"
 
     def __str__(self) -> str:
         expected = f"{si(self.run_s, 's')} per run expected"
-        runs = f"{self.runs} run{'s' * (self.runs != 1)}, {si(self.run_s, 's')} each ({self.warmup_note})"
+        runs = f"{pluralize(self.runs, 'run')}, {si(self.run_s, 's')} each ({self.warmup_note})"
         runs = expected if self.platform == EXPECTED else runs
         return f"{self.title}: {runs}\n{self.provenance}\n{format_rows(self.rows)}"
 

@@ -11,6 +11,7 @@ from itertools import accumulate
 
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import BF16, DType, Result, percent, require_min, si
+from scalingbook_lib.words import pluralize
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class CopyPipeline(Result):
 
     def __str__(self) -> str:
         return (
-            f"{self.chunks:,} chunk{'s' * (self.chunks > 1)} through {', '.join(self.chunk_s)}: "
+            f"{pluralize(self.chunks, 'chunk')} through {', '.join(self.chunk_s)}: "
             f"{si(self.total_s, 's')}, bottleneck {self.slowest}, busy "
             f"{percent(self.busy[self.slowest], 3)} of the time"
         )

@@ -55,14 +55,9 @@ class Goodput(Result):
     share: float
 
     def __str__(self) -> str:
-        every, best = _interval(self.every_s), _interval(self.best_s)
+        every, best = si(self.every_s, "s"), si(self.best_s, "s")
         beside = "" if every == best else f" (best interval {best})"
         return f"a checkpoint every {every}{beside}: goodput {percent(self.share, 3)}"
-
-
-def _interval(seconds: float) -> str:
-    """Seconds as text, in minutes above one minute."""
-    return si(seconds, "s") if seconds < 60 else f"{seconds / 60:,.3g} min"
 
 
 def goodput(

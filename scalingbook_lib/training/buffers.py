@@ -28,7 +28,7 @@ def in_layers(s: TrainingShape) -> float:
     """Return the dense parameters of a stage's layers per chip, before ZeRO shards them."""
     w, tp = s.work, s.plan.tp
     # like `TrainingShape.dense`, without the embeddings, which are not gathered in the loop over layers
-    return s.share * (w.split / tp + w.copied + w.beyond(tp) / tp)
+    return s.share * (w.split / tp + w.copied + w.replicated_kv_params(tp) / tp)
 
 
 def gathered(s: TrainingShape, loop: bool | None) -> float:

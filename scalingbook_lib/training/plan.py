@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.remat import named
 from scalingbook_lib.units import BF16, FP32, DType, Result
+from scalingbook_lib.words import pluralize
 
 # `steps.pipelines` simulates more schedules. Here all stages end a step together, so ZB-H2 would save no
 # time, and a V-shaped schedule puts embedding and unembedding on one stage, which this model does not cover.
@@ -216,7 +217,7 @@ class Plan(Result):
         return f"{self.degrees}{pipe}, microbatch {self.microbatch}, remat {self.remat}"
 
     def __str__(self) -> str:
-        return f"{self.chips:,} chip{'s' * (self.chips > 1)} as {self.summary}, overlap {self.overlap}"
+        return f"{pluralize(self.chips, 'chip')} as {self.summary}, overlap {self.overlap}"
 
 
 PLAN_FIELDS = tuple(f.name for f in fields(Plan))

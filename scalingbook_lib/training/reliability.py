@@ -4,7 +4,7 @@
 checkpointing, and spares. Chapter: Fault tolerance and goodput.
 
 >>> print(exact(60, 3600, 600))
-a checkpoint every 10.3 min: goodput 70.1%
+a checkpoint every 618 s: goodput 70.1%
 """
 
 from collections.abc import Iterable

@@ -109,7 +109,8 @@ def shape(work: Work, plan: Plan, batch: int) -> TrainingShape:
         stages=dealt,
         share=share,
         experts=experts,
-        dense=(share * work.split + outer) / plan.tp + share * (work.copied + work.beyond(plan.tp) / plan.tp),
+        dense=(share * work.split + outer) / plan.tp
+        + share * (work.copied + work.replicated_kv_params(plan.tp) / plan.tp),
         kv=share * work.by_kv_head * whole_heads(model.K, plan.tp) if plan.tp > model.K else 0.0,
         kv_copies=max(plan.tp // model.K, 1),
         expert=experts * work.expert / (plan.expert_ways * plan.ep),

@@ -158,10 +158,9 @@ class TrainingStep(Result):
         a whole head.
         """
         w, passes = self.work, 2 if self.plan.frozen else 3
-        # the extra share of dense matmuls for replicated KV heads
-        copied = (w.again(self.plan.tp) - 1) * (passes * w.forward.matmul + w.recomputed.matmul)
-        head_again = w.forward.head if self.plan.loss_tiles > 1 else 0.0
-        return self.useful_flops + self.tokens * (w.recomputed.total + head_again + copied)
+        recomputed_head = w.forward.head if self.plan.loss_tiles > 1 else 0.0
+        added = w.recomputed.total + recomputed_head + w.replicated_flops(self.plan.tp, passes)
+        return self.useful_flops + self.tokens * added
 
     @property
     def peak_flops_per_s(self) -> float:

@@ -48,16 +48,21 @@ class Work:
         """The model FLOPs of a training step: three times those of the forward pass."""
         return 3 * self.forward.total  # the backward pass has two matmuls per forward one: 4 FLOPs for 2
 
-    def beyond(self, tp: int) -> float:
+    def replicated_kv_params(self, tp: int) -> float:
         """Return the parameters of replicated KV heads that tp chips hold in addition to the model's."""
         return self.by_kv_head * tp * (whole_heads(self.model.K, tp) - 1 / tp)  # 0.0 if the heads divide
 
-    def again(self, tp: int) -> float:
+    def replicated_matmul_ratio(self, tp: int) -> float:
         """Return the FLOPs of dense matmuls, including those with replicated KV heads, over the model's."""
-        return 1 + 2 * self.beyond(tp) / self.forward.matmul
+        return 1 + 2 * self.replicated_kv_params(tp) / self.forward.matmul
+
+    def replicated_flops(self, tp: int, passes: int) -> float:
+        """Return the FLOPs per token that replicated KV heads add in these passes and in recomputation."""
+        added = self.replicated_matmul_ratio(tp) - 1
+        return added * (passes * self.forward.matmul + self.recomputed.matmul)
 
     @property
-    def put_off(self) -> float:
+    def deferrable_backward_fraction(self) -> float:
         """The share of the backward FLOPs for weight gradients, which a schedule may postpone.
 
         Attention has no weights, and recomputation has to come first. The same share of the exposed

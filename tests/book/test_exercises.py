@@ -85,7 +85,7 @@ def test_every_chapter_with_checks_has_exercises():
     assert exercises.stems() == checks.stems()
 
 
-@pytest.mark.parametrize("name", ["gathered-array", "bytes-per-run", "compilation-share"])
+@pytest.mark.parametrize("name", ["exposed-share", "bytes-per-run", "compilation-share"])
 def test_the_profile_that_a_question_is_about_is_on_its_page(name):
     cells = [cell for one in exercises.shown("profiling", [name]) for cell in one.given]
     printed = [exercises.output("profiling", cell).text for cell in cells]

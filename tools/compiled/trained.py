@@ -38,8 +38,8 @@ class Trained(Case):
         m, plan, batch, T = self.asked
         w = work(m, T, plan.remat, plan.activations, False)
         scores = arithmetic.flops(m, 1, T).get("scores") / T if self.written else 0.0
-        copied = (w.again(plan.tp) - 1) * (3 * w.forward.matmul + w.recomputed.matmul)
-        return batch * T * (w.useful + w.recomputed.total - scores + copied) / self.devices
+        per_token = w.useful + w.recomputed.total - scores + w.replicated_flops(plan.tp, passes=3)
+        return batch * T * per_token / self.devices
 
 
 @dataclass(frozen=True, kw_only=True)

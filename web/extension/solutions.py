@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from scalingbook_lib.words import join_and
 from tools import exercises, pages
 from tools.environment import ROOT
 from web.extension import numbers
@@ -70,8 +71,7 @@ def _back(stem: str, where: dict[str, str]) -> str:
     """Links to the chapter's pages with these exercises."""
     main = {page.name for page in pages.of(stem) if not page.deeper}
     asking = [page for page in dict.fromkeys(where.values()) if page in main]  # in the order of the exercises
-    *others, last = [_link(page, _first(where, page), numbers.named(page)) for page in asking]
-    links = f"{', '.join(others)} and {last}" if others else last
+    links = join_and(_link(page, _first(where, page), numbers.named(page)) for page in asking)
     return f"<p>These are the worked solutions of the exercises in {links}. Each links to its exercise.</p>"
 
 

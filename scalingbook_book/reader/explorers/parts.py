@@ -63,7 +63,8 @@ from scalingbook_book.reader.options.serving import (
     stored,
 )
 from scalingbook_book.reader.options.training import TRAINING_MACHINES, divisors, word
-from scalingbook_book.reader.words import join_and, join_counts, pluralize, sig3, wrap_lines
+from scalingbook_book.reader.words import join_counts, sig3, wrap_lines
+from scalingbook_lib.words import join_and, pluralize
 
 __all__ = [
     "ALL_CHIPS",

@@ -23,8 +23,7 @@ from scalingbook_book.reader.explorers.panels import (
     Timeline,
     colored,
 )
-from scalingbook_book.reader.words import count_in_words
-from scalingbook_lib.units import binary, percent
+from scalingbook_lib.units import binary, count_in_words, percent
 
 __all__ = [
     "Band",

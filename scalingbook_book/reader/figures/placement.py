@@ -18,6 +18,7 @@ from scalingbook_book.reader.figures.shapes import IDLE, Area, BlockRow, Shape, 
 from scalingbook_book.reader.figures.shards import subscripted
 from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.notation import Mesh, parse
+from scalingbook_lib.words import join_and
 
 type Block = tuple[tuple[int, int], ...]  # for each dimension, its first index and the one after its last
 type Stretch = tuple[float, float]  # start and end, as fractions of a side
@@ -226,8 +227,7 @@ def _blocks(arrays: Sequence[Placed]) -> str:
 
 
 def _joined(arrays: Sequence[Placed]) -> str:
-    *first, last = dict.fromkeys(map(str, arrays))
-    return f"{', '.join(first)} and {last}" if first else last
+    return join_and(dict.fromkeys(map(str, arrays)))
 
 
 def _sheet(wide: float, boxes: Sequence[_Box]) -> Sketch:

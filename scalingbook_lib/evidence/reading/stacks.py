@@ -12,10 +12,6 @@ from scalingbook_lib.evidence.resources import rows
 
 COLUMNS = "family", "software", "framework", "engine", "source", "name", "notes"
 """The columns that name software, the most reliable first."""
-DEFAULT_SOFTWARE = {
-    ("training", True): "MaxText",
-    ("training", False): "Megatron",
-}  # by whether the chips form a torus
 
 
 @dataclass(frozen=True, slots=True)

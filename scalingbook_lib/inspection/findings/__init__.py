@@ -4,11 +4,11 @@ A rule is a function of an `InspectedProgram` that yields findings. `findings(pr
 puts the most expensive first.
 """
 
-from scalingbook_lib.inspection.findings import compute, memory, transfers
+from scalingbook_lib.inspection.findings import compute, memory, traffic, waiting
 from scalingbook_lib.inspection.findings.finding import Finding, Section
 from scalingbook_lib.inspection.program import InspectedProgram
 
-RULES = (*transfers.RULES, *compute.RULES, *memory.RULES)
+RULES = (*traffic.RULES, *waiting.RULES, *compute.RULES, *memory.RULES)
 
 __all__ = ["RULES", "Finding", "Section", "findings"]
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalingbook_lib.units import Result
+from scalingbook_lib.words import join_and
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Finding(Result):
     `message` states the fact with its numbers, `advice` what to change. `saved_s` and `saved_bytes` are what
     the change would save at most, per run and on one device. `severity` orders findings: a share of the time
     of a run, or of the memory at its peak. `places` are instructions, `lines` are lines of Python.
+    `collective` is the kind and the axes of the collectives that it is about, 'all-gather over data'.
     """
 
     rule: str
@@ -41,6 +43,12 @@ class Finding(Result):
     saved_bytes: float = 0.0
     places: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+    collective: str = ""
+
+    @property
+    def subject(self) -> tuple[str, str]:
+        """What the finding is about, whatever its numbers: its rule, and the kind and axes of collectives."""
+        return self.rule, self.collective
 
     def __str__(self) -> str:
         where = f" ({', '.join(self.lines[:3])})" if self.lines else ""
@@ -49,7 +57,7 @@ class Finding(Result):
 
 def axes_in_words(axes: Sequence[str]) -> str:
     """Names of mesh axes as a phrase: 'the axis data', 'the axes data and model'."""
-    return f"the axis {axes[0]}" if len(axes) == 1 else f"the axes {', '.join(axes[:-1])} and {axes[-1]}"
+    return f"the {'axis' if len(axes) == 1 else 'axes'} {join_and(axes)}"
 
 
 FAULT_SHARDING = Section("profiling", "profiling-bug-sharding", "A wrong sharding")
@@ -63,9 +71,9 @@ ORDER = Section("gpus_network", "gpus-recipe", "How to choose a parallelism plan
 LATENCY = Section("sharding", "sharding-latency", "Latency-bound collectives")
 NARROW = Section("lowprecision", "lowprecision-collectives", "Quantized collectives")
 FSDP = Section("training", "training-fsdp", "ZeRO and FSDP")
-DONATION = Section("profiling", "profiling-donation", "Buffer donation")
-PEAK_MEMORY = Section("profiling", "profiling-live", "Live ranges and peak memory")
-TILES = Section("profiling", "profiling-tiles", "Tiles and padding")
+DONATION = Section("profiling_memory", "profiling-donation", "Buffer donation")
+PEAK_MEMORY = Section("profiling_memory", "profiling-live", "Live ranges and peak memory")
+TILES = Section("profiling_memory", "profiling-tiles", "Tiles and padding")
 COLUMNS = Section("tpus_shapes", "tpus-shapes-columns", "One column too many")
 UNEVEN = Section("sharding_resharding", "sharding-uneven", "Dimensions that do not divide evenly")
 REMAT = Section("training", "training-remat", "Activation checkpointing")

@@ -17,6 +17,7 @@ from scalingbook_lib.inspection.findings.finding import (
     Section,
 )
 from scalingbook_lib.units import percent, si
+from scalingbook_lib.words import pluralize
 
 if TYPE_CHECKING:
     from scalingbook_lib.inspection.profile_report import ProfileReport
@@ -44,7 +45,7 @@ def recompiled(report: "ProfileReport") -> Iterator[Finding]:
         yield _lever(
             report,
             "compilation",
-            f"{n} compilation{'s' * (n > 1)} within the profile take{'s' * (n == 1)} {si(total, 's')} "
+            f"{pluralize(n, 'compilation')} within the profile take{'s' * (n == 1)} {si(total, 's')} "
             "while the "
             "devices wait",
             "Pad inputs to a few shapes, and run every shape once before the profile",

@@ -12,6 +12,7 @@ from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.machines.clusters.level import ClusterError, Level, merge_levels
 from scalingbook_lib.machines.machine import ChipGroup, MachineMesh
 from scalingbook_lib.units import si
+from scalingbook_lib.words import pluralize
 
 PORTS = 64  # ports of one network switch, one NIC of a chip in each, as in the H100 SuperPOD
 NETWORK_HOP_S = 3e-6  # assumed, because no vendor documents it: three times the hop within a domain
@@ -58,7 +59,7 @@ class Cluster(ChipGroup):
                 raise ClusterError(
                     f"{self.chip.counted(self.chips)} form {self.nodes:,} domains of {self.domain}, and no "
                     f"source documents the network between them; write at most "
-                    f"{self.domain} chip{'s' * (self.domain > 1)}, or give nic_bytes_per_s, "
+                    f"{pluralize(self.domain, 'chip')}, or give nic_bytes_per_s, "
                     "the rate of a chip's NIC (dcn_bytes_per_s of the chip)"
                 )
             object.__setattr__(self, "nic_bytes_per_s", self.chip.dcn_bytes_per_s)

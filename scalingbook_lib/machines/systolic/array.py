@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from scalingbook_lib.machines.systolic.feed import Arriving, Feed, Matrix, feed
 from scalingbook_lib.units import Result
+from scalingbook_lib.words import pluralize
 
 type Cells = tuple[tuple[ArrayCell, ...], ...]
 type Falling = tuple[int, int] | None  # a tile and one of its weights
@@ -114,7 +115,7 @@ class ArrayRun(Result):
     @property
     def heading(self) -> str:
         """The rows, the tiles and the side of the array."""
-        tiles = f"{self.tiles} tile{'s' * (self.tiles > 1)}"
+        tiles = pluralize(self.tiles, "tile")
         return f"{self.rows} rows past {tiles} of {self.side} x {self.side} cells"
 
 

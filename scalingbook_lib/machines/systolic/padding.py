@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import BF16, DType, Result, percent, require_min, si
+from scalingbook_lib.words import pluralize
 
 SUBLANES, LANES = 8, 128  # a register: rows and columns of 32-bit elements
 
@@ -216,7 +217,7 @@ class Peak(Result):
     def __str__(self) -> str:
         twice = f" ({self.arrays_per_unit} arrays each)" if self.arrays_per_unit > 1 else ""
         return (
-            f"{self.cores} core{'s' * (self.cores > 1)} x {self.units} unit{'s' * (self.units > 1)}{twice} "
+            f"{pluralize(self.cores, 'core')} x {pluralize(self.units, 'unit')}{twice} "
             f"of {self.side} x {self.side} cells at {si(self.clock_hz, 'Hz')}: "
             f"{si(self.flops_per_s, 'FLOPs/s')}"
         )

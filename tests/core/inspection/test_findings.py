@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from scalingbook_lib.inspection import findings as rules
-from scalingbook_lib.inspection.findings import transfers
+from scalingbook_lib.inspection.findings.collectives_in_words import runs_in_words
 from scalingbook_lib.inspection.steps import WAIT
+from scalingbook_lib.inspection.transfer_group import TransferGroup
 from tests.core.inspection.conftest import PROGRAMS
 
 MESSAGES = {
@@ -82,14 +83,14 @@ def test_a_gradient_is_not_a_new_value_of_its_weights(program):
 
 def test_exposed_collectives_of_several_sizes_are_counted_together():
     def run(nbytes, when, runs=1):
-        moved = SimpleNamespace(kind="all-gather", axes="data", nbytes=nbytes)
+        moved = SimpleNamespace(kind="all-gather", axis_names=("data",), nbytes=nbytes)
         return SimpleNamespace(collective=moved, runs=runs, move=SimpleNamespace(when=when))
 
-    group = [run(8.39e6, WAIT), run(2.1e6, WAIT, 2), run(8.39e6, "partly hidden")]
-    said = transfers._runs(group, 3)
+    group = TransferGroup((run(8.39e6, WAIT), run(2.1e6, WAIT, 2), run(8.39e6, "partly hidden")))
+    said = runs_in_words(group, 3)
     assert said == "All-gathers of up to 8.39 MB over the axis data run 4 times, 3 of them synchronously"
-    alike = [run(2.1e6, WAIT, 16)]
-    assert transfers._runs(alike, 16) == (
+    alike = TransferGroup((run(2.1e6, WAIT, 16),))
+    assert runs_in_words(alike, 16) == (
         "An all-gather of 2.1 MB over the axis data runs 16 times synchronously"
     )
-    assert transfers._runs(alike, 0).endswith("16 times with too little compute to overlap with")
+    assert runs_in_words(alike, 0).endswith("16 times with too little compute to overlap with")

@@ -169,6 +169,23 @@ def test_limits_are_broken_with_a_sentence_each(step_text):
     assert inspection.inspect(step_text, limits=Limits(exposed_share=0.5, hbm_share=0.9)).broken == ()
 
 
+@pytest.mark.parametrize(
+    ("mesh", "forbidden", "broken"),
+    [
+        ({"X": 2, "Y": 4}, "all-gather:X", True),
+        ({"X": 2, "Y": 4}, "all-gather:XY", True),
+        ({"X": 2, "Y": 4}, "all-gather:Z", False),
+        ({"DP": 8}, "all-gather:DP", True),
+        ({"DP": 8}, "all-gather:D", False),
+        ({"data": 2, "model": 4}, "all-gather:model", True),
+    ],
+)
+def test_a_forbidden_collective_names_single_axes_however_axes_are_called(mesh, forbidden, broken):
+    over_all = SHORT.replace("[2,4]<=[8]", "[1,8]<=[8]").replace("4096", "8192")
+    report = inspection.inspect(over_all, mesh=mesh, limits=Limits(forbidden=(forbidden,)))
+    assert bool(report.broken) is broken
+
+
 def test_a_limit_that_needs_a_machine_says_so(step_text):
     bare = inspection.inspect(step_text.partition("\n")[2], limits=Limits(exposed_share=0.1))
     with pytest.raises(ValueError, match="--slice v5p:4x4x4"):

@@ -118,13 +118,13 @@ def test_no_state_grows_with_sharding():
     assert grown(2000, seed=15) == []
 
 
-def _all_or_nothing(busy, beside, hidden, exposed, often):
-    """Overlap that fails as a whole where arithmetic is shorter than one axis."""
-    return sum(beside.values()) if beside and max(beside.values()) > busy else 0.0
+def _all_or_nothing(busy_s, overlapped, hidden, exposed, repeats):
+    """Overlap that fails as a whole where compute is shorter than one axis."""
+    return sum(overlapped.values()) if overlapped and max(overlapped.values()) > busy_s else 0.0
 
 
 def test_the_search_finds_breaks(monkeypatch):
-    monkeypatch.setattr(times, "_left", _all_or_nothing)
+    monkeypatch.setattr(times, "_exposed_s", _all_or_nothing)
     assert slower(400, seed=15, rates=("FLOP/s",))
     dealt = shape.stages  # stages that have more layers, the more there are
     monkeypatch.setattr(shape, "stages", lambda *asked: dealt(*asked)._replace(layers=asked[3]))

@@ -37,12 +37,13 @@ def test_a_chip_holds_for_training_what_it_holds_for_serving(name, tp):
 
 def test_up_to_as_many_ways_as_heads_nothing_is_copied():
     for tp in (1, 2, 4, 8):
-        assert (trained(WIDE, tp=tp).kv, work(WIDE, 2048, "none", BF16, True).again(tp)) == (0.0, 1.0)
+        assert trained(WIDE, tp=tp).kv == 0.0
+        assert work(WIDE, 2048, "none", BF16, True).replicated_matmul_ratio(tp) == 1.0
 
 
 def test_with_twice_the_ways_a_chip_multiplies_by_twice_its_part_of_keys_and_values():
     kv = 2 * WIDE.L * WIDE.D * WIDE.K * WIDE.H
-    assert work(WIDE, 2048, "none", BF16, True).beyond(16) == kv
+    assert work(WIDE, 2048, "none", BF16, True).replicated_kv_params(16) == kv
     assert trained(WIDE, tp=16, pp=2).kv == kv / 8 / 2
     asked = {"batch": 128, "T": 2048}
     one, two = (training.step(WIDE, POD, Plan(tp=tp, fsdp=128 // tp), **asked) for tp in (8, 16))

@@ -72,13 +72,6 @@ BLOCKS = Explorer(
 SIZES = {"480p": (480, 832), "720p": (720, 1280), "1080p": (1088, 1920)}
 
 
-def _duration(seconds: float) -> str:
-    """Seconds up to ten minutes, as minutes up to two hours, and as hours above."""
-    if seconds < 600:
-        return si(seconds, "s")
-    return f"{sig3(seconds / 3600)} hours" if seconds >= 7200 else f"{sig3(seconds / 60)} minutes"
-
-
 def _video(*, seconds: int, size: str, steps: int, guided: str, n: int) -> View:
     tokens = video_tokens(16 * seconds + 1, *SIZES[size])
     weights, attention = bidirectional_flops(WAN.params, tokens, WAN.D, WAN.L)
@@ -94,7 +87,7 @@ def _video(*, seconds: int, size: str, steps: int, guided: str, n: int) -> View:
     return View(
         f"{pluralize(seconds, 'second')} of {size} video {'becomes' if seconds == 1 else 'become'} "
         f"{count(tokens)} tokens. Attention takes {share} of the FLOPs. "
-        f"{pluralize(n, 'H100')} at half of the peak rate would take {_duration(took)}.",
+        f"{pluralize(n, 'H100')} at half of the peak rate would take {si(took, 's')}.",
         (bars,),
         (
             Readout("tokens", tokens, "", count(tokens)),

@@ -23,7 +23,7 @@ from scalingbook_lib.training import TrainingStep
 from scalingbook_lib.units import si
 
 RACK, CUBE_SIDE = 72, 4  # GPUs of an NVL72 rack; chips along an edge of a cube of a TPU7x pod
-EXCHANGE, SENDS, WEIGHTS = "EP", "PP", "weights"
+EXCHANGE, WEIGHTS = "EP", "weights"
 
 
 def received(step: TrainingStep, axis: str, kind: str = "") -> float:

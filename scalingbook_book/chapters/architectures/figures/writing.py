@@ -28,6 +28,7 @@ from scalingbook_lib.inference import diffusion
 from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.models.arithmetic.mixers import bidirectional_flops, video_tokens
 from scalingbook_lib.units import count, count_in_words, percent, si
+from scalingbook_lib.words import pluralize
 
 DESIGNS = {"full (MLA)": (DENSE,), "V3.2: DSA": (DSA,), "V4: CSA": CSA, "V4: HCA": HCA}
 
@@ -63,7 +64,7 @@ def blocks() -> Figure:
     told = []
     for B in (1, 8):
         one = diffusion(8e9, H100, T=256, passes=64, batch=B)
-        name = f"{B} request{'s' * (B > 1)}"
+        name = pluralize(B, "request")
         spans.append(Span(f"{name}, token by token", 0, one.one_by_one_s, si(one.one_by_one_s, "s"), MEMORY))
         spans.append(Span(f"{name}, {one.passes} passes", 0, one.block_s, si(one.block_s, "s"), MATH))
         told.append(

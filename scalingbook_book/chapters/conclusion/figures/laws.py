@@ -16,12 +16,12 @@ from scalingbook_book.reader.figures.shapes import (
     Words,
 )
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_book.reader.words import join_and
 from scalingbook_lib import collectives, models, rules, training
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import H100, V5P
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import count, si
+from scalingbook_lib.words import join_and
 
 LLAMA, DEEPSEEK = models.find("Llama 3 70B"), models.find("DeepSeek-V3")
 ROWS, D, F = 4096, 8192, 28672  # of the sharded matmul

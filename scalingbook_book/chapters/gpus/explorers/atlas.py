@@ -16,6 +16,7 @@ from scalingbook_book.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines import Chip, chips
@@ -111,7 +112,7 @@ def _links(chip: Chip) -> float:
 
 
 def _wires(chip: Chip) -> str:
-    return "one axis" if chip.torus else f"{chip.links} link{'s' * (chip.links > 1)}"
+    return "one axis" if chip.torus else pluralize(chip.links, "link")
 
 
 def _counted(n: float, what: str) -> str:

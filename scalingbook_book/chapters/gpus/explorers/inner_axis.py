@@ -21,6 +21,7 @@ from scalingbook_book.reader.explorers.parts import (
     bottleneck_within,
     cluster,
     domain_label,
+    pluralize,
     within,
 )
 from scalingbook_lib import collectives
@@ -108,7 +109,7 @@ def _bars(Y: int, seconds: list[float]) -> Bars:
 
 def _verdict(machine: str, n: int, Y: int, op: str, *, here: list[float], guide: float) -> str:
     inside, outside, total = here
-    inner = f"Y = {count(Y)} inner GPU{'s' * (Y > 1)}"
+    inner = f"Y = {pluralize(Y, 'inner GPU')}"
     said = f"{count(n)} GPUs in {domain_label(machine)}, with the array sharded over {inner}"
     if not total:
         return f"{said}: nothing is left to gather, but the rule of thumb still predicts {si(guide, 's')}."

@@ -13,6 +13,7 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib.machines import chips, occupancy
 from scalingbook_lib.machines.occupancy import MOST_WARPS, WARP, Occupancy
@@ -82,7 +83,7 @@ def _curve(held: Occupancy, each: int, latency: float, color: int, *, dashed: bo
 
 def _verdict(held: Occupancy, each: int, rate: float) -> str:
     said = (
-        f"{held.blocks} block{'s' * (held.blocks > 1)} of {held.warps_per_block} "
+        f"{pluralize(held.blocks, 'block')} of {held.warps_per_block} "
         f"warp{'s' * (held.warps_per_block > 1)} fit{'s' * (held.blocks == 1)} on an SM, "
         f"limited by {_reason(held)}: {held.warps} of {MOST_WARPS} warps."
     )

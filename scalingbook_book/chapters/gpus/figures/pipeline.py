@@ -10,6 +10,7 @@ from scalingbook_lib.machines.sm import sm_rates
 from scalingbook_lib.roofline import gpu_kernels
 from scalingbook_lib.roofline.gpu_kernels import MatmulTile
 from scalingbook_lib.units import KiB, percent
+from scalingbook_lib.words import pluralize
 
 SHALLOW, DEEP = 1, 3  # stages in flight
 ROUNDS = 3  # loads one after the other that the figure shows
@@ -62,7 +63,7 @@ def pipeline() -> Figure:
                     schedule(load, math, stages, end),
                     unit="",
                     end=end,
-                    title=f"{stages} stage{'s' * (stages > 1)} in flight",
+                    title=f"{pluralize(stages, 'stage')} in flight",
                     label="time in cycles",
                 )
                 for stages in (SHALLOW, DEEP)

@@ -19,6 +19,7 @@ from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.machines import Cluster, Slice
 from scalingbook_lib.machines.chips import H100, V5P
 from scalingbook_lib.steps import limits
+from scalingbook_lib.words import pluralize
 
 PLACES = ((2, 0, 5), (3, 1, 4, 6), (2, 2, 7), (1, 3))  # drawn: a node's experts of the token, and their chips
 GROUPS = (8, 16, 64, 256)
@@ -133,7 +134,7 @@ def _visited(x: float, across: float, held: int, chips: list[int]) -> list[Shape
     """A node of eight GPUs, some with experts of the token, and the copies that go to them."""
     pitch, door = (across - 14) / 4, x + across / 2
     side = pitch * 0.74
-    below = f"{held} expert{'s' * (held > 1)}"
+    below = pluralize(held, "expert")
     shapes: list[Shape] = [
         Area(x=x + 4, y=64, wide=across - 8, high=2 * pitch + 40, color=None, shade=0.03, below=below)
     ]

@@ -25,6 +25,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib import inference, models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.age import price_of
+from scalingbook_lib.rules import usd_per_million
 from scalingbook_lib.units import binary, count, si
 
 SLICES = {
@@ -134,7 +135,7 @@ def _row(f: ServingFit, G: int, best: float) -> list[Cell]:
             for text in ("0", "–", "–", "–", "–")
         ]
     price = machine(f.name).chip.usd_per_hour
-    usd = f"${sig3(price / 3600 / f.rate * 1e6)}" if price else "no price"
+    usd = f"${sig3(usd_per_million(price, chips=1, tokens_per_s=f.rate))}" if price else "no price"
     texts = (
         count(f.sequences),
         si(f.step.total_s, "s"),

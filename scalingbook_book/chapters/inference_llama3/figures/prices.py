@@ -15,11 +15,11 @@ from scalingbook_book.reader.figures.shapes import (
     Words,
 )
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_book.reader.words import join_and
 from scalingbook_lib import inference, planner
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.units import INT4, INT8, si
+from scalingbook_lib.words import join_and
 
 WITHIN = 0.05  # seconds for a token, the service's promise
 BETTER = {

@@ -7,10 +7,10 @@ from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.layout import Part, strip
 from scalingbook_book.reader.figures.shapes import MATH, MEMORY, Area, Arrow, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_book.reader.words import join_and
 from scalingbook_lib import inference, serving
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.units import INT8, percent, si
+from scalingbook_lib.words import join_and
 
 RATE, SLICES, USERS = 4.0, 5, 1500
 CHUNK = 512

@@ -18,16 +18,11 @@ from scalingbook_book.reader.explorers.parts import (
 )
 from scalingbook_lib.training import reliability
 from scalingbook_lib.training.reliability import Tier
-from scalingbook_lib.units import percent
+from scalingbook_lib.units import percent, si
 
 _YEAR_S = 365.25 * 86400
 _SIZES = [2.0**e for e in range(8, 19)]
 _PEERS = Tier("peer memory", 0.05, 30.0, 0.9)  # assumed: in nine failures of ten, the peer survives
-
-
-def _duration(seconds: float) -> str:
-    """Seconds as hours, from two hours on, or as minutes."""
-    return f"{sig3(seconds / 3600)} hours" if seconds >= 7200 else f"{sig3(seconds / 60)} minutes"
 
 
 def _share(n: float, years: float, save: float, restart: float, peers: bool) -> float:
@@ -52,11 +47,11 @@ def _ladder(*, n: int, years: float, save: float, restart: float, peers: bool) -
     )
     best, other = ("save time", "restart time") if faster[0] > faster[1] else ("restart time", "save time")
     return View(
-        f"With {n:,} chips, a failure occurs every {_duration(between)}, and the goodput is {percent(now)}. "
+        f"With {n:,} chips, a failure occurs every {si(between, 's')}, and the goodput is {percent(now)}. "
         f"Halving the {best} would raise it more than halving the {other}.",
         (chart,),
         (
-            Readout("MTBF", between, "s", _duration(between)),
+            Readout("MTBF", between, "s"),
             Readout.percent("goodput", now, 3),
             Readout.percent("with half the save time", faster[0], 3),
             Readout.percent("with half the restart time", faster[1], 3),

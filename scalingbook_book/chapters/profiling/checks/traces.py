@@ -36,32 +36,30 @@ TRACES = (
     Check(
         key="profiling.gathered-array",
         title="Which array is gathered?",
-        answer=lambda: "H, the hidden layer",
+        answer=lambda: "W, the weights",
         choices=("X, the input", "W, the weights", "H, the hidden layer", "Y, the result"),
         hints=(
-            "The table says how many bytes are gathered. Compute the size of each of the four arrays.",
-            "An fp32 number has four bytes.",
+            "The profile says how many bytes are gathered. Compute the size of each of the four arrays.",
+            "A bf16 number has two bytes.",
         ),
         mistakes=(
             Mistake(
                 "X, the input",
-                "Every device has all of X from the beginning, and X has fewer bytes.",
+                "Gathering X would move only half of these bytes.",
                 slip="wrong-option",
             ),
             Mistake(
-                "W, the weights",
-                "Gathering the weights would move only a sixteenth of the bytes in the table.",
+                "H, the hidden layer",
+                "Gathering the hidden layer would move four times as many bytes.",
                 slip="wrong-option",
             ),
             Mistake(
                 "Y, the result",
-                "The result is reduced, not gathered, and it has as many bytes as X.",
+                "The result does not belong to the first matmul, and it has only half of these bytes.",
                 slip="wrong-option",
             ),
         ),
-        right=(
-            "Right. It has 2,048 rows of 4,096 numbers, and a constraint requires all of it on every device."
-        ),
+        right="Right. It has 1,024 rows of 8,192 numbers, with two bytes each.",
     ),
     Check(
         key="profiling.exposed-share",

@@ -14,6 +14,7 @@ from scalingbook_book.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout, default_layout, tiled
 from scalingbook_lib.units import DType, binary, dtype
@@ -42,7 +43,7 @@ def _tiles(*, rows: int, columns: int, stored: str, tile: str) -> View:
     now = lay(rows, columns, kind, tile)
     wider, taller = lay(rows, columns + 1, kind, tile), lay(rows + 1, columns, kind, tile)
     return View(
-        _verdict(now, wider, tile),
+        _verdict(now, wider),
         (_painted(now), _words(now), _curves(now, rows, columns, kind, tile)),
         (
             Readout("elements", now.bytes, "", binary(now.bytes)),
@@ -131,11 +132,11 @@ def _curves(now: ArrayLayout, rows: int, columns: int, kind: DType, tile: str) -
         Scale("columns", "", "linear", 0, _MOST),
         Scale("size", "B"),
         (*marks, Points("", [columns], [now.stored_bytes], [f"{now.ratio:.3g} ×"], 1)),
-        title=f"{rows} row{'s' * (rows > 1)} in {kind}, by the number of columns",
+        title=f"{pluralize(rows, 'row')} in {kind}, by the number of columns",
     )
 
 
-def _verdict(now: ArrayLayout, wider: ArrayLayout, tile: str) -> str:
+def _verdict(now: ArrayLayout, wider: ArrayLayout) -> str:
     said = f"{now.text} is stored as {' × '.join(f'{n:,}' for n in now.stored)}"
     ratio = f"{now.ratio:.3g} times the bytes of its elements" if now.ratio > 1 else "no padding"
     turned = ", transposed because that takes fewer tiles" if now.order == (0, 1) else ""

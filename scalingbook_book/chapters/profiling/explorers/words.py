@@ -7,7 +7,8 @@ from collections.abc import Callable
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout
 from scalingbook_lib.evidence.compiled.line import ProgramRecord
-from scalingbook_lib.units import binary, count_in_words, si
+from scalingbook_lib.units import binary, si
+from scalingbook_lib.words import pluralize
 
 OPERATIONS = {
     "all-gather": "every chip of a group ends up with the shards of all",
@@ -44,10 +45,7 @@ def _sizes(line: ProgramRecord) -> str:
         else ""
     )
     tuple_ = f" The type is a tuple of {len(line.arrays)}." if len(line.arrays) > 1 else ""
-    elements = (
-        f"{count_in_words(math.prod(a.dims))} element{'s' * (math.prod(a.dims) != 1)} of "
-        f"{a.element_bytes:g} byte"
-    )
+    elements = f"{pluralize(math.prod(a.dims), 'element')} of {a.element_bytes:g} byte"
     return f"{a.type}: {elements}{'s' * (a.element_bytes != 1)}, {binary(a.bytes)}.{tuple_}{shard}"
 
 

@@ -17,6 +17,7 @@ from scalingbook_book.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines import chips
@@ -73,7 +74,7 @@ def _tokens(batch: float) -> str:
 
 
 def _knee_verdict(B: int, now: roofline.Roofline, exact: float) -> str:
-    tokens, reached = f"{B:,} token{'s' * (B > 1)}", percent(now.attained_fraction)
+    tokens, reached = pluralize(B, "token"), percent(now.attained_fraction)
     if math.isinf(exact):
         return (
             "Memory-bound: the layer is too narrow for any batch to be large enough. "

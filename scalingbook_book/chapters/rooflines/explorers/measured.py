@@ -13,6 +13,7 @@ from scalingbook_book.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib.evidence.measured import SWEEPS, MatmulSweep, Measured
 from scalingbook_lib.units import percent, si
@@ -66,7 +67,7 @@ def _shares(seen: MatmulSweep, now: Measured) -> Chart:
 
 
 def _verdict(seen: MatmulSweep, now: Measured, B: int) -> str:
-    tokens = f"{now.batch:,} token{'s' * (now.batch > 1)}"
+    tokens = pluralize(now.batch, "token")
     at = f"With {tokens}" if now.batch == B else f"A batch of {B:,} was not measured. With {tokens}"
     best = max(row.attained for row in seen.rows)
     return (

@@ -15,6 +15,7 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
@@ -84,7 +85,7 @@ def _two_bars(on: list[Chip], times: list[roofline.Roofline]) -> Bars:
 
 
 def _two_verdicts(B: int, on: list[Chip], times: list[roofline.Roofline]) -> str:
-    said = f"With {B:,} token{'s' * (B > 1)}, this matmul is {times[0].bound} on "
+    said = f"With {pluralize(B, 'token')}, this matmul is {times[0].bound} on "
     share = percent(times[0].attained_fraction)
     first = f"it reaches at most {share} of the peak"
     if len(on) == 1:

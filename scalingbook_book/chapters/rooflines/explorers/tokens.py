@@ -12,6 +12,7 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
@@ -53,7 +54,7 @@ def _verdict(tokens: int, copies: int, m: int, *, each: float, ridge: float, nam
     side, bound = ("above", "Compute-bound") if each > ridge else ("below", "Memory-bound")
     spread = " The number of chips per replica does not matter." if m > 1 else ""
     return (
-        f"{bound} in wide bf16 layers on {name}: {tokens:,} tokens on {copies:,} replica{'s' * (copies > 1)} "
+        f"{bound} in wide bf16 layers on {name}: {tokens:,} tokens on {pluralize(copies, 'replica')} "
         f"make B = {count_in_words(each)}, which is {side} the ridge of {ridge:.0f}.{spread}"
     )
 

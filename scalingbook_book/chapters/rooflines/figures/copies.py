@@ -4,6 +4,7 @@ from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import CACHE, MEMORY, Area, Arrow, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.units import count
+from scalingbook_lib.words import pluralize
 
 SEQUENCES, LENGTH, REPLICAS, CHIPS = 512, 4096, 128, 8
 TOKENS = SEQUENCES * LENGTH
@@ -31,7 +32,7 @@ def _divided(wide: float, phase: str, length: int) -> Sketch:
     high, sheet, chip = 3 * part + 16, (130.0 if room else 78.0), (34.0 if room else 17.0)
     middle, rows = 6 + sheet + (150 if room else 62), SEQUENCES * length
     tall, bundle = (high, part - 6) if length > 1 else (24.0, 4.0)
-    brought = f"{SEQUENCES} sequences\n× {count(length)} token{'s' * (length > 1)}"
+    brought = f"{SEQUENCES} sequences\n× {pluralize(length, 'token')}"
     replicas = f"{REPLICAS} replicas of W,\neach on {CHIPS} chips"
     held = f"{rows:,}\nrows" if length > 1 else f"{rows:,} rows"
     shapes: list[Shape] = [

@@ -8,6 +8,7 @@ from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib import roofline
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.words import pluralize
 
 B, D, F = 64, 8192, 8192
 PRODUCT = roofline.matmul(B, D, F, V5E)
@@ -86,7 +87,7 @@ def _lanes(wide: float) -> Sketch:
     shapes: list[Shape] = []
     for k, chunks in enumerate(CHUNKS):
         top, piped = 50 + step * k, _piped(chunks)
-        said = f"{chunks} chunk{'s' * (chunks > 1)}"
+        said = pluralize(chunks, "chunk")
         shapes.append(Words(x=2, y=top - 8, text=said, align="start", bold=True))
         for turn in piped.turns:
             down, color = (0, MEMORY) if turn.stage == "memory" else (high + 3, MATH)

@@ -60,9 +60,7 @@ def _torus(*, op: str, A: int, B: int, C: int, wraps: str, nbytes: float, chip: 
 
 def _plane(down: Sequence[float], across: Sequence[float], *, A: int, B: int, most: float, C: int) -> Chart:
     """One plane of the torus as a lattice: chips at the crossings, links between them, strong where busy."""
-    links = [
-        [_level(_on(down, across, r=r, c=c, A=A, B=B), most) for c in range(2 * B)] for r in range(2 * A)
-    ]
+    links = [[_level(_on(down, across, r=r, c=c), most) for c in range(2 * B)] for r in range(2 * A)]
     spots = [[0 if r % 2 == 0 and c % 2 == 0 else None for c in range(2 * B)] for r in range(2 * A)]
     xs, ys = _edges(B), _edges(A)
     return Chart(
@@ -73,14 +71,14 @@ def _plane(down: Sequence[float], across: Sequence[float], *, A: int, B: int, mo
     )
 
 
-def _on(down: Sequence[float], across: Sequence[float], *, r: int, c: int, A: int, B: int) -> float:
+def _on(down: Sequence[float], across: Sequence[float], *, r: int, c: int) -> float:
     """The share on the link at row r, column c of the lattice; 0 on chips, in holes, and past the last."""
     if r % 2 == c % 2:
         return 0.0
-    return _both(across, c // 2, B) if c % 2 else _both(down, r // 2, A)
+    return _both(across, c // 2) if c % 2 else _both(down, r // 2)
 
 
-def _both(loads: Sequence[float], i: int, n: int) -> float:
+def _both(loads: Sequence[float], i: int) -> float:
     """The busier direction of a link: downwards a line carries the mirror of what it carries upwards."""
     return 0.0 if i >= len(loads) else max(loads[i], loads[len(loads) - 1 - i])
 

@@ -18,6 +18,7 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     View,
     join_and,
+    pluralize,
 )
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
@@ -111,7 +112,7 @@ def _rows(batch: float) -> str:
 
 def _verdict(work: LeveledMatmul, B: int, rates: dict[str, float], now: dict[str, roofline.Roofline]) -> str:
     fast = [level for level, time in now.items() if time.bound == "compute-bound"]
-    rows = f"{B:,} row{'s' * (B > 1)}"
+    rows = pluralize(B, "row")
     where = f"if its operands come from {join_and(fast)}" if fast else "from none of the levels"
     said = f"With {rows}, the matmul reaches the peak {where}"
     slow = [level for level in now if level not in fast]

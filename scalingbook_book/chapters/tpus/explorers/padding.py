@@ -12,6 +12,7 @@ from scalingbook_book.reader.explorers.parts import (
     Scale,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib.machines import systolic
 from scalingbook_lib.units import count, dtype, percent
@@ -73,13 +74,13 @@ def _curves(now: systolic.Padding) -> Chart:
 
 
 def _verdict(now: systolic.Padding) -> str:
-    tiles = f"{now.tiles} tile{'s' * (now.tiles > 1)}"
+    tiles = pluralize(now.tiles, "tile")
     said = (
         f"W[{now.K:,}, {now.N:,}] takes {tiles} of {now.side} × {now.side}: "
         f"{percent(now.useful)} of the cells hold weights"
     )
     if now.tiles > 1 and now.side > now.M:
-        rows = f"{now.M} row{'s' * (now.M > 1)}"
+        rows = pluralize(now.M, "row")
         return (
             f"{said}. With only {rows}, a tile still takes {now.side} cycles, because that is how long "
             "its weights take to load."

@@ -65,7 +65,7 @@ def _pipeline(*, chunks: int, array: int, ops: int, hbm: float) -> View:
     timeline = Timeline(tuple(now.chunk_s), spans, refs=(RefLine("slowest alone", now.lower_s),))
     share = work.vmem_bytes(chunks) / _VMEM_BYTES
     return View(
-        _verdict(now, work, share),
+        _verdict(now, share),
         (timeline, _curves(work, chunks)),
         (
             Readout("time", now.total_s, "s"),
@@ -92,7 +92,7 @@ def _curves(work: Reduction, chunks: int) -> Chart:
     )
 
 
-def _verdict(now: roofline.CopyPipeline, work: Reduction, share: float) -> str:
+def _verdict(now: roofline.CopyPipeline, share: float) -> str:
     over = now.total_s / now.lower_s - 1
     pace = "the vector unit" if now.slowest == _COMPUTE else "HBM"
     said = (

@@ -110,9 +110,9 @@ def _curve(run: systolic.ArrayRun, frame: systolic.ArrayFrame) -> Chart:
 
 
 def _verdict(run: systolic.ArrayRun, cycle: int) -> str:
-    rows = f"{run.rows} row{'s' * (run.rows > 1)}"
+    rows = pluralize(run.rows, "row")
     said = (
-        f"{rows} and {run.tiles} tile{'s' * (run.tiles > 1)} of {run.side} × {run.side} weights take "
+        f"{rows} and {pluralize(run.tiles, 'tile')} of {run.side} × {run.side} weights take "
         f"{run.cycles} cycles, during which {percent(run.utilization)} of the cells are busy on average."
     )
     return f"{said} {_now(run, cycle)}"

@@ -53,7 +53,7 @@ def _context(*, model: str, chip: str, T: int, C: int, way: str) -> View:
     attention = here.math["attention"]
     ring = _closed(m, chip)
     return View(
-        _verdict(here, way, T=T, C=C, sent_s=sent(here), attention_s=attention),
+        _verdict(way, T=T, C=C, sent_s=sent(here), attention_s=attention),
         (_chart(model, chip, T, C, way),),
         (
             Readout("sequence tokens per chip", T / C, "", count(T // C)),
@@ -96,7 +96,7 @@ def _sent_or_none(model: str, chip: str, T: int, C: int, way: str) -> float:
         return float("nan")
 
 
-def _verdict(here: TrainingStep, way: str, *, T: int, C: int, sent_s: float, attention_s: float) -> str:
+def _verdict(way: str, *, T: int, C: int, sent_s: float, attention_s: float) -> str:
     names = {
         "ring": "ring attention communicates for",
         "gathered keys": "gathering keys and values takes",

@@ -28,7 +28,7 @@ def _dcn(*, chip: str, pods: int, batch: int, gradients: str) -> View:
     least = rules.cross_pod_tokens(on, pods, gradients=dtype(gradients))
     pod = on.torus.pod_chips if on.torus else 1
     return View(
-        _verdict(pods, each, least, batch, chip),
+        _verdict(pods, each, least, chip),
         (_tokens(chip, pods, batch, gradients), _ratios(chip, pods, batch, gradients)),
         (
             Readout("tokens per pod", each, "", count_in_words(round(each))),
@@ -82,7 +82,7 @@ def _ratios(chip: str, pods: int, batch: int, gradients: str) -> Chart:
     )
 
 
-def _verdict(pods: int, each: float, least: float, batch: int, chip: str) -> str:
+def _verdict(pods: int, each: float, least: float, chip: str) -> str:
     said = f"{count_in_words(round(each))} tokens for each of {pods} {chip} pods"
     if each >= least:
         longer = f"{each / least:.3g} times as long as the AllReduce of the gradients"

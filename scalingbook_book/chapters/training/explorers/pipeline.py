@@ -52,7 +52,7 @@ def _pipeline(*, schedule: str, P: int, M: int, chunks: int, backward: float, ho
         (
             _gantt(run, now),
             _stages(run, now),
-            _compared(schedule, P=P, M=M, chunks=chunks, backward=backward, hop=hop),
+            _compared(P=P, M=M, chunks=chunks, backward=backward, hop=hop),
         ),
         (
             Readout("step", float(run.total_s), "", f"{float(run.total_s):.4g} forward passes"),
@@ -125,7 +125,7 @@ def holds(run: PipelineRun, stage: int, now: float) -> float:
     return sum(last[task] > now for task in begun) / run.chunks if begun else 0.0
 
 
-def _compared(schedule: str, *, P: int, M: int, chunks: int, backward: float, hop: float) -> Bars:
+def _compared(*, P: int, M: int, chunks: int, backward: float, hop: float) -> Bars:
     """The idle fraction of every schedule; those that these numbers do not allow are left out."""
     runs: dict[str, PipelineRun] = {}
     for name in SCHEDULES:

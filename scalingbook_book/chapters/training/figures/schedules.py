@@ -10,6 +10,7 @@ from scalingbook_book.reader.figures.shapes import MEMORY, Area, BlockRow, Shape
 from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.steps.pipelines import PipelineRun
 from scalingbook_lib.units import percent
+from scalingbook_lib.words import pluralize
 
 P, M, CHUNKS = 4, 8, 2
 LANE, BLOCK, TOP = 18.0, 15.0, 26.0  # the height of a stage, of a task, and of a heading
@@ -84,7 +85,7 @@ def _kept(run: PipelineRun) -> str:
 
 
 def _weights(run: PipelineRun) -> str:
-    return f"weights of {run.weight_copies} stage{'s' * (run.weight_copies > 1)}"
+    return f"weights of {pluralize(run.weight_copies, 'stage')}"
 
 
 def _played(wide: float, name: str, run: PipelineRun, *, longest_s: float) -> Sketch:

@@ -6,11 +6,11 @@ from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.layout import Part, key, strip
 from scalingbook_book.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_book.reader.words import pluralize
 from scalingbook_lib import calibrated, rules, training
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.units import percent, si
+from scalingbook_lib.words import pluralize
 
 BETWEEN = LLAMA3_INTERRUPTIONS.days * 86400 / LLAMA3_INTERRUPTIONS.unexpected
 SAVE, RESTART = 60.0, 600.0  # assumed: the run pauses for a checkpoint, and after a failure

@@ -14,11 +14,11 @@ from scalingbook_book.reader.figures.shapes import (
     Words,
 )
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_book.reader.words import pluralize
 from scalingbook_lib import models
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import BF16, FP32, binary
+from scalingbook_lib.words import pluralize
 
 WIDE = models.Transformer(name="wide", D=4096, F=16384, L=1, N=32, K=32, H=128, V=1)
 POLICIES: dict[arithmetic.Policy, str] = {
@@ -170,7 +170,7 @@ def _panels(
         # all four on one scale: the keys and values of one of 64 heads are as wide as its query head
         width = 64 * tick * nbytes[kind] / nbytes["MHA"] / keys
         kept = [[NETWORK if model.latent else CACHE] * keys]
-        name = "one latent vector" if model.latent else f"{keys} key-value head{'s' * (keys > 1)}"
+        name = "one latent vector" if model.latent else pluralize(keys, "key-value head")
         shapes += [
             Words(x=middle, y=y + 14, text=kind, bold=True),
             Words(x=middle, y=y + 36, text=f"{model.N} query heads", quiet=True),

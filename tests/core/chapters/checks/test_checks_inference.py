@@ -204,8 +204,3 @@ def test_seven_sequences_fit_evenly_and_six_in_two_halves():
 def test_a_chunk_is_what_the_critical_batch_leaves():
     step, critical = steps(70.55e9, 16, 8192 * 163840), int(197e12 / (2 * 819e9))
     right("inference.free-chunk", ceil(8192 / (critical - 64)) * step(64))
-
-
-def test_the_easy_ones_come_first():
-    difficulties = [check.difficulty for check in CHECKS.values()]
-    assert difficulties == sorted(difficulties)

@@ -53,8 +53,3 @@ def test_answers_worked_out_by_hand(key, given):
 )
 def test_usual_mistakes_are_named(key, given, says):
     wrong(key, given, says)
-
-
-def test_the_easy_ones_come_first():
-    difficulties = [check.difficulty for check in CHECKS.values()]
-    assert difficulties == sorted(difficulties)

@@ -146,8 +146,3 @@ def test_an_exchange_takes_twice_as_long_where_the_longest_axis_is_twice_as_long
         for shape in ((2, 2, 8), (2, 4, 4))
     )
     assert long == 2 * even
-
-
-def test_twenty_nine_in_three_difficulties():
-    assert {check.difficulty for check in CHECKS.values()} == {1, 2, 3}
-    assert len(CHECKS) == 29
