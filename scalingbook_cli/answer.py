@@ -14,6 +14,7 @@ from scalingbook_cli import FAILED, INTERRUPTED, LIMIT_EXCEEDED
 from scalingbook_lib.units import binary, count, count_in_words, percent, si
 
 NOTES = "scalingbook.notes"  # the key of the context for sentences on how a machine's name was read
+_PART_LABELS = {"kv": "KV cache", "mlp": "MLP"}  # of the names in Python and JSON
 TERMINAL_COLUMNS = 100  # the width for which answers are laid out
 STOPPED = "Interrupted: this is the best plan found so far; the search did not finish."
 
@@ -94,6 +95,11 @@ def name_value_table(
 
 
 SHARE = "share"  # the unit of a fraction that is printed in percent
+
+
+def part_label(name: str) -> str:
+    """The name of a part of a model or of a memory as tables and charts print it: 'MLP' for 'mlp'."""
+    return _PART_LABELS.get(name, name)
 
 
 def figure(value: float) -> str:

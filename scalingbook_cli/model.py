@@ -15,6 +15,7 @@ from scalingbook_cli.answer import (
     figure,
     format_value,
     nbytes,
+    part_label,
     product,
 )
 from scalingbook_lib.models import Transformer, Weight, arithmetic, quantization
@@ -101,7 +102,7 @@ def _parameters(model: Transformer) -> TextTable:
     active = {term.name: term.value for term in counted.active_terms}
     rows = [
         (
-            t.name,
+            part_label(t.name),
             count_in_words(t.value),
             f"{t.value:,}",
             count_in_words(active.get(t.name, 0)),
@@ -126,7 +127,7 @@ def _flops(forward: Flops, training: Flops, run: TrainingFlops | None) -> TextTa
     columns = ["part", "forward", "forward and backward", "share"]
     rows = [
         [
-            name,
+            part_label(name),
             format_value(forward[name], "FLOPs"),
             format_value(training[name], "FLOPs"),
             percent(forward.share(name)),
@@ -280,9 +281,9 @@ def _formula(model: Transformer, weight: Weight) -> str:
 
 def _flops_lines(forward: Flops, training: Flops) -> Iterator[DerivationLine]:
     for term in forward.terms:
-        formula = _WORDS.get(term.name, f"2 · B · T · (weights of the {term.name})")
+        formula = _WORDS.get(term.name, f"2 · B · T · (weights of the {part_label(term.name)})")
         numbers = f"{figure(forward.sequences)} × ({term.why})" if forward.sequences != 1 else term.why
-        yield DerivationLine(f"FLOPs, {term.name}", formula, numbers, term.value, "FLOPs")
+        yield DerivationLine(f"FLOPs, {part_label(term.name)}", formula, numbers, term.value, "FLOPs")
     terms = added(figure(term.value) for term in forward.terms)
     yield DerivationLine("FLOPs, forward", "sum of the parts", terms, forward.total, "FLOPs")
     thrice = product(3, forward.total)

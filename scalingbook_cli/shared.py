@@ -3,7 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
-from scalingbook_cli.answer import DerivationLine, TextTable, added, figure, name_value_table, nbytes
+from scalingbook_cli.answer import (
+    DerivationLine,
+    TextTable,
+    added,
+    figure,
+    name_value_table,
+    nbytes,
+    part_label,
+)
 from scalingbook_lib import inference, training
 from scalingbook_lib.calibrated.bands import COVERAGE
 from scalingbook_lib.machines.chip import Chip
@@ -41,7 +49,7 @@ def times(title: str, terms: Mapping[str, float], total_s: float, *more: tuple[s
 def memory(held: Memory, chip: Chip) -> TextTable:
     """A table of a chip's memory by part, with its HBM and what is left of it."""
     parts = {**held.terms, "total": held.total, f"HBM of {chip.name}": chip.hbm_bytes}
-    rows = [(name, nbytes(part)) for name, part in parts.items()]
+    rows = [(part_label(name), nbytes(part)) for name, part in parts.items()]
     rows.append(("free", nbytes(free) if (free := chip.hbm_bytes - held.total) >= 0 else "none"))
     return name_value_table("Memory per chip", rows, ("part", "bytes"))
 
@@ -79,4 +87,6 @@ def memory_values(held: Memory, chip: Chip) -> dict[str, object]:
 
 def sum_line(name: str, terms: Mapping[str, float], total: float, unit: str) -> DerivationLine:
     """A derivation line for a total as the sum of its terms."""
-    return DerivationLine(name, " + ".join(terms), added(map(figure, terms.values())), total, unit)
+    return DerivationLine(
+        name, " + ".join(map(part_label, terms)), added(map(figure, terms.values())), total, unit
+    )

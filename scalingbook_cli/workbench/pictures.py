@@ -7,7 +7,7 @@ from typing import Any
 from scalingbook_book.reader import draw
 from scalingbook_book.reader.draw.palette import LIGHT
 from scalingbook_book.reader.explorers.view import Bars, Chart, Curve, Points, RefLine, Scale, Series, View
-from scalingbook_cli.answer import DerivationLine
+from scalingbook_cli.answer import DerivationLine, part_label
 from scalingbook_cli.roofline import counted, times
 from scalingbook_cli.workbench.answers import UnreadableCommand, answered, read
 from scalingbook_cli.workbench.setup import WorkbenchSetup
@@ -87,7 +87,7 @@ def _step(values: Any, what: str, total: str) -> View:
     )  # fmt: skip
     longest = max(terms, key=lambda name: terms[name])
     share = f"{terms[longest] / sum(terms.values()):.0%}"
-    told = f"{what} takes {si(values[total], 's')}; the largest term is {longest} ({share})."
+    told = f"{what} takes {si(values[total], 's')}; the largest term is {part_label(longest)} ({share})."
     return View(f"{told[0].upper()}{told[1:]}", (times, memory))
 
 
@@ -97,7 +97,7 @@ def _stack(parts: dict[str, float]) -> tuple[Series, ...]:
     if len(shown) > len(LIGHT):
         small = sorted(shown, key=lambda name: shown[name])[: 1 - len(LIGHT)]
         shown["the rest"] = sum(shown.pop(name) for name in small)
-    return tuple(Series(name, [n]) for name, n in shown.items())
+    return tuple(Series(part_label(name), [n]) for name, n in shown.items())
 
 
 def _roofs(setup: WorkbenchSetup) -> View:

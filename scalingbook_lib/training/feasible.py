@@ -97,6 +97,12 @@ def _context(m: Transformer, plan: Plan, T: int) -> Rules:
 
 def too_large(nbytes: float, chip: Chip, headroom: float = 0.0) -> str:
     """Return the message for a plan that does not fit; `headroom` is the share of the HBM to leave free."""
-    has = f"{chip.name} has {si(chip.hbm_bytes, 'B')}"
-    room = f", {si((1 - headroom) * chip.hbm_bytes, 'B')} with a headroom of {percent(headroom)}"
-    return f"a chip would hold {si(nbytes, 'B')}, and {has}{room if headroom > 0 else ''}"
+    has, most = si(chip.hbm_bytes, "B"), (1 - headroom) * chip.hbm_bytes
+    if headroom <= 0:
+        return f"a chip would hold {si(nbytes, 'B')}, and {chip.name} has {has}"
+    digits = next((n for n in (3, 4, 5) if si(nbytes, "B", n) != si(most, "B", n)), 6)
+    held, allowed = (si(n, "B", digits) for n in (nbytes, most))
+    return (
+        f"a chip would hold {held}, and only {allowed} of the {has} of {chip.name} may be used, with a "
+        f"headroom of {percent(headroom)}"
+    )

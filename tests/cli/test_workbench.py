@@ -62,7 +62,7 @@ def test_the_status_bar_gives_the_days_that_the_whole_run_is_expected_to_take():
     (table,) = said("panel", (SMALL, ""), panel="cost")["tables"]
     (days,) = [row for row in table["rows"] if row[0] == "days"]
     bar = said("panel", (SMALL, ""), panel="plan")["fit"]["bar"]
-    assert f"{days[2]} days expected ({days[1]} for the steps alone)" in bar
+    assert f"{days[2]}\N{NO-BREAK SPACE}days expected ({days[1]} for the steps alone)" in bar
 
 
 @pytest.fixture

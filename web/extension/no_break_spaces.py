@@ -7,17 +7,13 @@ import re
 
 from sphinx.application import Sphinx
 
+from scalingbook_cli.workbench.wording import joined_units
 from web.extension import finished
 
 _TAG = re.compile(r"(<[^>]*>)")
 _OPENED = re.compile(r"<(?P<name>[a-z][a-z0-9]*)(?P<rest>[^>]*)>", re.IGNORECASE)
 _WHOLE = {"code", "pre", "script", "style", "svg", "math", "textarea", "select", "button"}
 _PARTS = re.compile(r'class="(?:[^"]* )?(?:explorer|katex|answer-box|guess)[" ]')
-_UNIT = (
-    r"(?:[pnµmkMGTPE]|[KMGTP]i)?(?:s|B|b|J|W|Wh|Hz|USD|FLOPs?|OPs?|tokens)(?:/[A-Za-z]+)?|[kMGTPE](?= )|"
-    r"%|×|hours?|h|min|minutes|seconds|days?|years?|bytes?|bits?|tokens?|chips?|GPUs?|TPUs?|FLOPs/byte"
-)
-_JOINED = re.compile(rf"(?<=\d) (?=(?:{_UNIT})(?![\w’']))")
 _VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
 
 
@@ -27,7 +23,7 @@ def join(html: str) -> str:
     for at, piece in enumerate(pieces):
         if not piece.startswith("<"):
             if not inside:
-                pieces[at] = _JOINED.sub("\N{NO-BREAK SPACE}", piece)
+                pieces[at] = joined_units(piece)
         elif inside:
             depth += _step(piece, inside)
             inside = inside if depth else ""

@@ -1,6 +1,6 @@
 """The figures of the chapter on inference, in its order."""
 
-from scalingbook_book.chapters.inference.figures import agents, caches, prefixes, queues, steps, users
+from scalingbook_book.chapters.inference.figures import agents, caches, prefixes, queues, steps, users, wide
 
 FIGURES = (
     steps.two_phases,
@@ -14,7 +14,9 @@ FIGURES = (
     prefixes.radix,
     prefixes.cliff,
     users.draft,
+    queues.states,
     queues.saturation,
+    wide.group_sizes,
     agents.reuse,
     agents.acceptance,
 )

@@ -1,4 +1,6 @@
-"""Figure of the time to first token against load, up to the knee: simulated, and by the formulas of the page."""
+"""Figures of a loaded server: the states of its queue, and the time to first token up to the knee, simulated and
+by the formulas of the page.
+"""
 
 from functools import lru_cache
 from math import exp
@@ -7,7 +9,18 @@ from statistics import NormalDist
 from scalingbook_book.chapters.inference.figures.steps import LLAMA, NARROW
 from scalingbook_book.reader.explorers.view import Chart, Curve, Points, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure
-from scalingbook_book.reader.figures.shapes import MATH, NETWORK
+from scalingbook_book.reader.figures.shapes import (
+    IDLE,
+    MATH,
+    MEMORY,
+    NETWORK,
+    Area,
+    Arrow,
+    Brace,
+    Shape,
+    Words,
+)
+from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib import inference, serving
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
@@ -20,6 +33,46 @@ REQUESTS = 10_000
 SIMULATED = (1.0, 2.0, 3.0, 4.0, 4.5, 5.0, 5.25)  # requests per second
 SLO_S = 1.0
 NEAR = 5.0  # a load close to the maximum
+
+
+def states() -> Figure:
+    """Which states can the server be in, and at which rates does it change between them?"""
+    return Figure(
+        key="inference.states",
+        alt=f"A chain of boxes for 0, 1, 2, up to {B} and more requests in the system. An arrow from each box to the next "
+        "is labeled with the arrival rate λ, and an arrow back with the completion rate: μ_1 from box 1, μ_2 from box 2. "
+        f"From box {B} and every box to its right, the rate back is μ_{B}, because there are only {B} slots.",
+        caption=f"States of a server with {B} slots, by the number of requests in the system. Arrivals move it one state "
+        "to the right, at the same rate λ in every state. Completions move it one state to the left, at a rate that "
+        f"rises with the number of busy slots. Above {B}, requests wait, and the rate does not rise any more.",
+        parts=lambda wide: [_chain(wide)],
+    )
+
+
+def _chain(wide: float) -> Sketch:
+    names = ("0", "1", "2", "…", f"{B}", f"{B + 1}", "…")
+    rates = ("1", "2", "3", *[f"{B}"] * 3)  # of the arrows to the left
+    side, y = min(44.0, wide / 11), 50.0
+    gap = (wide - 8 - len(names) * side) / (len(names) - 1)
+    lefts = [4 + k * (side + gap) for k in range(len(names))]
+    shapes: list[Shape] = []
+    for name, x, k in zip(names, lefts, range(len(names)), strict=True):
+        if name == "…":
+            shapes.append(Words(x=x + side / 2, y=y + side / 2 + 4, text=name))
+        else:
+            color = IDLE if k == 0 else MATH if k < 5 else MEMORY
+            shapes.append(Area(x=x, y=y, wide=side, high=side, text=name, color=color))
+    for k, rate in enumerate(rates):
+        here, there = lefts[k] + side, lefts[k + 1]
+        shapes.append(Arrow(x0=here + 2, y0=y + side * 0.25, x1=there - 2, y1=y + side * 0.25, color=NETWORK))
+        shapes.append(Arrow(x0=there - 2, y0=y + side * 0.75, x1=here + 2, y1=y + side * 0.75, color=MATH))
+        shapes.append(Words(x=(here + there) / 2, y=y - 2, text="λ"))
+        shapes.append(Words(x=(here + there) / 2, y=y + side + 12, text=f"μ_{{{rate}}}"))
+    under = y + side + 26
+    shapes.append(Words(x=4, y=18, text="requests in the system", align="start", bold=True))
+    shapes.append(Brace(x0=lefts[1], x1=lefts[4] + side, y=under, text="a slot for each request"))
+    shapes.append(Brace(x0=lefts[5], x1=lefts[6] + side, y=under, text="requests wait"))
+    return Sketch(wide, under + 30, shapes)
 
 
 def completions_per_s() -> list[float]:

@@ -120,7 +120,7 @@ def memory_of_a_chip() -> Figure:
     }
     more = {name: step.hardware_flops / step.useful_flops - 1 for name, step in steps.items()}
     said = "; ".join(
-        f"{name} {si(step.memory.total, 'B')}, {percent(more[name], 2)} more FLOPs"
+        f"{name} {si(sum(_drawn(step.memory).values()), 'B')}, {percent(more[name], 2)} more FLOPs"
         for name, step in steps.items()
     )
     state = next(iter(steps.values())).memory.state
@@ -135,12 +135,17 @@ def memory_of_a_chip() -> Figure:
     )
 
 
+_PARTS = {"state": MEMORY, "activations": MATH, "logits": CACHE, "gathered weights": NETWORK}
+
+
+def _drawn(memory: training.TrainingMemory) -> dict[str, float]:
+    """The bytes of each part of a bar."""
+    return {part: memory.state if part == "state" else memory[part] for part in _PARTS}
+
+
 def _held(memory: dict[str, training.TrainingMemory]) -> Bars:
-    parts = {"state": MEMORY, "activations": MATH, "logits": CACHE, "gathered weights": NETWORK}
-    values = {
-        part: [each.state if part == "state" else each[part] for each in memory.values()] for part in parts
-    }
-    series = [Series(part, values[part], color) for part, color in parts.items()]
+    drawn = [_drawn(each) for each in memory.values()]
+    series = [Series(part, [each[part] for each in drawn], color) for part, color in _PARTS.items()]
     return Bars(
         Scale("bytes per chip", "B"),
         list(memory),

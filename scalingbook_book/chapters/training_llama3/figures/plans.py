@@ -184,7 +184,7 @@ def whole_slice() -> Figure:
         f"matrix of zeros, and an AllReduce adds the matrices, {moved[1]}.",
         caption="How the compiler gathers weights over two and over three axes of a cube. Over two axes, it "
         f"concatenates {fewer_ways} shards. Over all three, it adds {count(CUBE.chips)} matrices "
-        "that are zero outside one shard. The result is the same but moves twice the bytes.",
+        "that are zero outside one shard. The result is the same, but the AllReduce moves twice the bytes.",
         parts=lambda wide: [_shards(wide, rows, moved)],
     )
 
