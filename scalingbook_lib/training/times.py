@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from math import ceil, hypot, prod
 
 from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import sublayers
 from scalingbook_lib.models.arithmetic.layers import pairs
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.efficiency import TrainingEfficiency
 from scalingbook_lib.training.links import TrainingCollective, host_rate
 from scalingbook_lib.training.plan import Plan
-from scalingbook_lib.training.remat import named
+from scalingbook_lib.training.remat import FULL_LAYERS, named, replayed_share
 from scalingbook_lib.training.shape import TrainingShape
 from scalingbook_lib.training.terms import ByClass
 
@@ -52,6 +53,7 @@ class Layers:
     recomputed_s: float  # recomputation, in the backward pass
     memory_s: float  # forward, and twice as much backward
     memory_again_s: float  # once more if layers are recomputed
+    relaunched: float  # the share of the layers whose forward kernels are launched again
     read_s: float  # of memory_s: exposed weight reads
     attention_again_s: float  # of recomputed_s: attention
     frozen: bool
@@ -89,10 +91,10 @@ class Layers:
         return 2 * self._device_s + self.recomputed_s + self.memory_again_s - spared_s
 
     @property
-    def _launches(self) -> int:
-        return 3 if self.memory_again_s else 2  # in units of a forward pass; recomputation is launched again
+    def _launches(self) -> float:
+        return 2 + self.relaunched  # in units of a forward pass; recomputation is launched again
 
-    def _hosted(self, device_s: float, launches: int) -> float:
+    def _hosted(self, device_s: float, launches: float) -> float:
         """Return the seconds that the host adds to a pass of `device_s` seconds of chip work.
 
         The longer of the two sets the pace; if they are equal, neither fully hides the other.
@@ -243,6 +245,7 @@ def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
     pointwise = s.t * s.of_token(w.pointwise) + _merged(s) + e.operands * _operands(s) + permuted
     passed_s = pointwise / bytes_per_s + sublayers.full_layers(w.model) * e.layer_s
     read_s = _read(s, w.forward, of_flop, bytes_per_s)
+    again = _relaunched(w.model, plan.remat)
     return Layers(
         math=math,
         recomputed_s=recomputed_s,
@@ -253,11 +256,16 @@ def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
         layers=w.model.L,
         routed_layers=w.model.moe_layers,
         host_s=e.expert_layer_s + e.expert_launch_s * s.local_experts if w.model.moe_layers else 0.0,
-        memory_again_s=passed_s + _read(s, w.recomputed, of_flop, bytes_per_s)
-        if plan.remat not in ("none", "all")
-        and not named(plan.remat).recomputed  # single modules launch few kernels
-        else 0.0,
+        memory_again_s=again * passed_s + _read(s, w.recomputed, of_flop, bytes_per_s) if again else 0.0,
+        relaunched=again,
     )
+
+
+def _relaunched(model: Transformer, remat: str) -> float:
+    """Return the share of the layers whose forward kernels run again; single modules launch few kernels."""
+    if remat.startswith(FULL_LAYERS):
+        return replayed_share(model, remat)
+    return 0.0 if remat in ("none", "all") or named(remat).recomputed else 1.0
 
 
 def _crowded(s: TrainingShape) -> float:
