@@ -42,14 +42,15 @@ def predict(row: Cells) -> RowPrediction:
     )  # tokens of the prompts, of a step, or of the answers
     rated = Interval(measured, measured)
     values = record("inference").values
-    own, known = f"{run.chip.name}: reads" in values, f"{run.software[0]}: slowness" in values
+    own = f"{run.chip.name}: reads" in values
+    known = stack.measured and f"{run.software[0]}: slowness" in values
     name = f"serving {kind}, {'experts' if run.experts else 'dense'}"
     band = bands.serving_band(experts=run.experts, full=run.kind == "serving", known=known)
     band = replace(band, rows=bands.class_rows(name))
     said = {
         "layout not given": len({one.tp for one in runs}) > 1,
         "batch not given": len({one.most_sequences for one in runs}) > 1,
-        "software not known": not stack.known,
+        "software not known": not (stack.known and stack.measured),
         "chip by its kin": not own,
         "shapes by size alone": ", as " in run.model.name,
         "type of the cache not given": not text(row, "kv_dtype"),
