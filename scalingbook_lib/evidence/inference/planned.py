@@ -56,9 +56,10 @@ def planned(run: InferenceRun) -> ServingSetup:
 def layout(run: InferenceRun) -> Layout:
     """The layout as published.
 
-    TensorRT-LLM documents attention DP for models with experts. All engines use it for latent attention,
-    whose single cache vector serves every head and cannot be sharded over heads. A row that says ep=1 splits
-    every matrix over all chips.
+    TensorRT-LLM's published runs use attention DP for models with experts. Other engines shard every matrix
+    over all chips by default. This includes latent attention, whose single cache vector serves every head, so
+    every chip holds the whole cache. In vLLM (--enable-expert-parallel) and SGLang (--enable-dp-attention),
+    the other layout is an option, which a row states by ep. A row with ep=1 uses neither.
     """
     outer = None if run.head == run.weights else run.head
     found = Layout(
@@ -70,7 +71,7 @@ def layout(run: InferenceRun) -> Layout:
         outer=outer,
         activations=FP16 if run.kv == FP16 else BF16,
     )
-    grouped = run.model.latent or run.software[0] == "TensorRT-LLM"
+    grouped = run.software[0] == "TensorRT-LLM"
     if run.experts and run.tp > 1 and run.ep != 1 and (grouped or run.ep):
         return replace(found, attention_dp=run.tp, ep=run.tp)
     if run.family == "palm":  # 2D weight sharding of 4 × 16; the cache is sharded over sequences
