@@ -11,6 +11,7 @@ from math import inf
 from scalingbook_lib.calibrated.default_machine import default_machine
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
 from scalingbook_lib.inference import Layout, largest_batch
+from scalingbook_lib.inference.vllm_defaults import default_batched_tokens
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.units import BF16, FP16
 
@@ -20,6 +21,8 @@ STEP_TOKENS = 2048, 32768
 """Its bounds for the tokens of a step, from the same file."""
 MAX_STEP_TOKENS = 8192
 """The default token limit of a step: max_num_tokens of TensorRT-LLM and of vLLM's throughput runs."""
+VLLM = "vLLM", "vLLM on ROCm"
+"""The software whose steps have vLLM's default limit of tokens."""
 RESERVE = 0.08
 """The share of HBM for the runtime: TensorRT-LLM gives its cache 0.90 to 0.95 of what is left."""
 
@@ -98,10 +101,13 @@ def _batch(run: InferenceRun, on: Machine, how: Layout) -> int:
 def _step_tokens(run: InferenceRun, how: Layout, batch: int) -> float:
     """The token budget of a step as the engine was configured.
 
-    TensorRT-LLM derives it from prompt over output length, and prefills whole prompts.
+    vLLM's default follows from the chip. TensorRT-LLM derives it from prompt over output length, and prefills
+    whole prompts; software whose rule is not known is treated the same.
     """
     if run.most_tokens or run.kind != "serving":
         return run.most_tokens or inf
+    if run.software[0] in VLLM:
+        return default_batched_tokens(run.chip) * how.attention_dp * how.pp
     least, most = STEP_TOKENS
     own = batch / how.attention_dp / how.pp  # of one attention-DP group, in one microbatch
     tokens = min(max(own * (1 + run.P / run.G), least), most)

@@ -19,10 +19,10 @@ from scalingbook_lib.evidence.reading.cells import Cells, text, whole
 from scalingbook_lib.evidence.reading.stacks import SoftwareStack, software_of
 from scalingbook_lib.evidence.scoring.report import FASTER, NO_ROOM, Interval, RowPrediction
 from scalingbook_lib.inference import largest_batch
+from scalingbook_lib.inference.vllm_defaults import default_max_sequences
 
 SPLITS = (1, 2, 4, 8)  # chips per replica, if a row leaves them open
 NEAR_BEST = 1.25  # slower layouts than this factor are ignored
-VLLM_SEQUENCES = 256  # its default max_num_seqs; other engines take what fits
 
 
 def predict(row: Cells) -> RowPrediction:
@@ -97,4 +97,4 @@ def _open(row: Cells, run: InferenceRun, stack: SoftwareStack, chips: int) -> It
         yield one
         vllm = stack.name == "vLLM" or not stack.known
         if vllm and run.kind == "serving" and not (run.B or run.most_sequences):
-            yield replace(one, most_sequences=VLLM_SEQUENCES)
+            yield replace(one, most_sequences=default_max_sequences(run.chip))

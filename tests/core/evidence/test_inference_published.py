@@ -211,6 +211,21 @@ def test_latent_attention_is_sharded_by_sequence_only_where_a_row_or_the_engine_
     assert (found.attention_dp, found.tp) == (groups, 8)
 
 
+@pytest.mark.parametrize(
+    ("engine", "chip", "tokens"),
+    [("vLLM 0.11", "H100-SXM", 8192), ("vLLM 0.11", "A100-80G", 2048), ("vLLM ROCm 0.10", "MI300X", 8192)],
+)
+def test_the_steps_of_vllm_have_its_default_limit_for_the_chip(engine, chip, tokens):
+    """vllm/engine/arg_utils.py; TensorRT-LLM's limit follows from the lengths instead."""
+    row = {"model": "Llama-3.1-8B", "phase": "serving", "chip": chip, "chips": "1", "tp": "1"}
+    lengths = {"input_len": "2000", "output_len": "100", "output_tok_s_total": "750", "weight_dtype": "bf16"}
+    run = inference_runs.read(row | lengths | {"engine": engine})
+    assert planned(run).step_tokens == tokens
+    assert planned(replace(run, most_tokens=512)).step_tokens == 512
+    own = inference_runs.read(row | lengths | {"engine": "TensorRT-LLM 1.0"})
+    assert planned(own).step_tokens not in (2048, 8192)
+
+
 def test_a_score_prints_its_errors():
     score = next(s for s in inference.scores() if s.run is find("inf-0092"))
     assert str(score).startswith("Llama 3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3,800 tokens/s")
