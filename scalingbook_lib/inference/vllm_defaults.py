@@ -1,6 +1,6 @@
 """The limits that vLLM chooses for a chip if its command gives none.
 
-Source: `get_batch_defaults` in vllm/engine/arg_utils.py, vLLM 0.11. Chapter: Inference.
+Source: vllm/engine/arg_utils.py, vLLM 0.11. Chapter: Inference.
 """
 
 from scalingbook_lib.machines import Chip
