@@ -293,7 +293,8 @@ def plan_options(command: Command) -> Command:
     master = "The dtype of the master weights, or none."
     remat = (
         "What the backward pass recomputes: "
-        f"{', '.join(REMAT)}, or by name, as in 'save:q,k,v;offload:in' or 'recompute:mlp'."
+        f"{', '.join(REMAT)}, by name as in 'save:q,k,v;offload:in' or 'recompute:mlp', or the number of "
+        "layers that are recomputed in full, as in 'full:16'."
     )
     options = (
         *_counts(_PLAN_WAYS),

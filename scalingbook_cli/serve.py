@@ -17,8 +17,8 @@ from scalingbook_lib.calibrated import bands
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.inference import PEAK, POLICIES, Layout, Serving, ServingEfficiency
 from scalingbook_lib.inference import serve as steady
+from scalingbook_lib.inference.vllm_defaults import default_batched_tokens
 from scalingbook_lib.launch import emit as launch_commands
-from scalingbook_lib.launch.vllm import default_batched_tokens
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer

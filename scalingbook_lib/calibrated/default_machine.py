@@ -9,10 +9,12 @@ from scalingbook_lib.machines.chips import Chip
 DEFAULT_NIC_BYTES_PER_S = 12.5e9  # assumed where the network is unknown: one 100 Gb/s NIC per chip
 
 
-def default_machine(chip: Chip, chips: int) -> Machine:
+def default_machine(chip: Chip, chips: int, group: int = 1) -> Machine:
     """Equal scale-up domains under switches that reach all of them, or the smallest, most cubic slice.
 
-    Of a GB200's domain of 72, powers of two use 64 chips. Raises a SliceError if no slice has as many chips.
+    Of a GB200's domain of 72, powers of two use 64 chips. If possible, a domain holds whole groups of `group`
+    chips, such as the groups of tensor parallelism: 12 GPUs are two nodes of 6, but three nodes of 4 for
+    groups of 4. Raises a SliceError if no slice has as many chips.
     """
     if chip.torus:
         for n in range(chips, chip.torus.pod_chips + 1):
@@ -20,7 +22,7 @@ def default_machine(chip: Chip, chips: int) -> Machine:
                 return Slice(chip, min(shapes, key=lambda sides: max(sides) / min(sides)))
         raise SliceError(f"no slice of {chip.name} has {chips:,} chips")
     most = min(chip.domain_chips or chip.chips_per_host, chips)
-    domain = max(n for n in range(1, most + 1) if chips % n == 0)
+    domain = max((n for n in range(1, most + 1) if chips % n == 0), key=lambda n: (n % group == 0, n))
     nodes = chips // domain
     nic, ports = chip.dcn_bytes_per_s or DEFAULT_NIC_BYTES_PER_S, 64 if nodes <= 32 else 2 * nodes
     return Cluster(chip=chip, chips=chips, domain=domain, ports=ports, nic_bytes_per_s=nic)

@@ -28,7 +28,7 @@ from scalingbook_lib.launch.training import (
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan
-from scalingbook_lib.training.remat import MODULES
+from scalingbook_lib.training.remat import FULL_LAYERS, MODULES
 from scalingbook_lib.units import BF16, FP4, FP8, FP16, FP32, DType
 
 _FUSED = ("core_attn", "moe_router", "")
@@ -254,7 +254,7 @@ def _remat(r: Reading, model: Transformer, pp: int, fields: dict[str, Any]) -> s
     if not kind and r.table.has("recompute") and r.on("recompute"):
         kind = "selective"
     if kind == "full":
-        return _full(r, model.L // (pp * fields.get("chunks", 1)))
+        return _full(r, model.L, pp * fields.get("chunks", 1))
     r.idle("method", "recompute_layers")
     if kind not in ("", "selective"):
         raise r.refuse("granularity", "is not a granularity", "write full or selective")
@@ -270,15 +270,13 @@ def _remat(r: Reading, model: Transformer, pp: int, fields: dict[str, Any]) -> s
     return f"recompute:{','.join(again)}" if again else "none"
 
 
-def _full(r: Reading, stage_layers: int) -> str:
-    """Full recomputation: of every layer, or with `block` of the first layers of a stage alone."""
+def _full(r: Reading, all_layers: int, stages: int) -> str:
+    """Full recomputation: of every layer, or with `block` of the first layers of each stage alone."""
     method, layers = r.word("method").lower(), r.maybe("recompute_layers") or 1
     if not method and r.table.launcher == BRIDGE and not r.given("granularity"):
         method = "block"
-    if method == "block" and layers < stage_layers:
-        why = f"of a stage's {stage_layers} layers some are recomputed; counted as if none was"
-        r.unexpressed("recompute_layers", why)
-        return "none"
+    if method == "block" and layers * stages < all_layers:
+        return f"{FULL_LAYERS}{layers * stages}"
     if method == "uniform" and layers > 1:
         r.unexpressed("recompute_layers", "counted as one checkpoint for each layer, which stores more")
     return "full"
@@ -392,6 +390,12 @@ def _remat_flags(plan: Plan) -> Iterator[tuple[str, object]]:
         yield "granularity", "full"
         yield "method", "uniform"
         yield "recompute_layers", 1
+    elif plan.remat.startswith(FULL_LAYERS):
+        some, rest = divmod(int(plan.remat[len(FULL_LAYERS) :]), plan.pp * plan.chunks)
+        if some and not rest:
+            yield "granularity", "full"
+            yield "method", "block"
+            yield "recompute_layers", some
     elif plan.remat.startswith("recompute:"):
         yield "granularity", "selective"
         yield "modules", plan.remat.partition(":")[2].replace(",", " ")

@@ -26,6 +26,7 @@ from scalingbook_lib.launch.training import (
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import ModelError, Transformer, find
 from scalingbook_lib.training import Plan
+from scalingbook_lib.training.remat import FULL_LAYERS
 from scalingbook_lib.units import BF16, FP8, FP32
 
 NAME = "torchtitan"
@@ -75,7 +76,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         schedule=schedule,
         chunks=chunks,
         microbatch=microbatch,
-        remat=given.remat or _remat(r),
+        remat=given.remat or _remat(r, model.L),
         collective_matmul=r.on("tp_overlap") if tp > 1 else True,
         offload_optimizer=r.on("offload"),
     )
@@ -192,7 +193,7 @@ def _types(r: Reading) -> dict[str, Any]:
     }
 
 
-def _remat(r: Reading) -> str:
+def _remat(r: Reading, layers: int) -> str:
     mode = r.word("remat") or "none"
     if mode == "memory_budget":
         r.unexpressed("remat", "the compiler chooses what it recomputes; counted as selective")
@@ -209,10 +210,8 @@ def _remat(r: Reading) -> str:
     if int(option) == 1:
         return "full"
     if not r.given("remat_option"):
-        r.assume(f"By default, every {option}nd layer is recomputed; counted as if none was.")
-    else:
-        r.unexpressed("remat_option", "some layers are recomputed; counted as if none was")
-    return "none"
+        r.assume(f"By default, one layer in {option} is recomputed.")
+    return f"{FULL_LAYERS}{layers // int(option)}" if layers >= int(option) else "none"
 
 
 def searched(model: Transformer) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
@@ -275,3 +274,6 @@ def flags_of(
         yield "remat", modes[plan.remat]
         if plan.remat == "alternate":
             yield "remat_option", "op"
+    elif plan.remat.startswith(FULL_LAYERS) and not model.L % (some := int(plan.remat[len(FULL_LAYERS) :])):
+        yield "remat", "selective"
+        yield "remat_option", model.L // some

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from scalingbook_lib.inference import Layout, LayoutError, concurrency, largest_batch
+from scalingbook_lib.inference.vllm_defaults import default_batched_tokens, default_max_sequences
 from scalingbook_lib.launch.memory_fraction import CARD
 from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.launch.serving import (
@@ -21,32 +22,11 @@ from scalingbook_lib.launch.serving import (
 )
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
-from scalingbook_lib.machines import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.quantization import serving_types
-from scalingbook_lib.units import BF16, FP8, GiB
+from scalingbook_lib.units import BF16, FP8
 
 NAME = "vllm"
-LARGE_MEMORY_BYTES = 70 * GiB
-"""The memory from which vLLM uses larger steps, except on A100."""
-
-
-def large(chip: Chip) -> bool:
-    """Whether vLLM uses its larger defaults on a chip."""
-    return chip.hbm_bytes >= LARGE_MEMORY_BYTES and not chip.name.startswith("A100")
-
-
-def default_batched_tokens(chip: Chip) -> int:
-    """vLLM's default limit of batched tokens for an API server: 8,192 on chips with large memory, else 2,048.
-
-    Source: vLLM 0.11, vllm/engine/arg_utils.py.
-    """
-    return 8192 if large(chip) else 2048
-
-
-def default_max_sequences(chip: Chip) -> int:
-    """vLLM's default for --max-num-seqs of an API server, from the same function."""
-    return 1024 if large(chip) else 256
 
 
 def read(r: Reading, given: Given) -> ServingLaunch:

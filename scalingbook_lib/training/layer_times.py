@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from math import ceil, hypot, prod
 
 from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import sublayers
 from scalingbook_lib.models.arithmetic.layers import pairs
 from scalingbook_lib.training.efficiency import TrainingEfficiency
-from scalingbook_lib.training.remat import named
+from scalingbook_lib.training.remat import FULL_LAYERS, named, replayed_share
 from scalingbook_lib.training.shape import TrainingShape
 from scalingbook_lib.training.terms import ByClass
 
@@ -26,6 +27,7 @@ class LayerTimes:
     recomputed_s: float  # recomputation, in the backward pass
     memory_s: float  # forward, and twice as much backward
     recomputed_memory_s: float  # once more if layers are recomputed
+    relaunched: float  # the share of the layers whose forward kernels are launched again
     read_s: float  # of memory_s: exposed weight reads
     recomputed_attention_s: float  # of recomputed_s: attention
     frozen: bool
@@ -63,12 +65,10 @@ class LayerTimes:
         return 2 * self._device_s + self.recomputed_s + self.recomputed_memory_s - spared_s
 
     @property
-    def _launches(self) -> int:
-        return (
-            3 if self.recomputed_memory_s else 2
-        )  # in units of a forward pass; recomputation is launched again
+    def _launches(self) -> float:
+        return 2 + self.relaunched  # in units of a forward pass; recomputation is launched again
 
-    def _hosted(self, device_s: float, launches: int) -> float:
+    def _hosted(self, device_s: float, launches: float) -> float:
         """Return the seconds that the host adds to a pass of `device_s` seconds of chip work.
 
         The longer of the two sets the pace; if they are equal, neither fully hides the other.
@@ -114,6 +114,8 @@ def layer_times(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> LayerTim
     pointwise = s.t * s.of_token(w.pointwise) + _merged_bytes(s) + e.operands * _operand_bytes(s) + permuted
     passed_s = pointwise / bytes_per_s + sublayers.full_layers(w.model) * e.layer_s
     read_s = _exposed_reads_s(s, w.forward, of_flop, bytes_per_s)
+    relaunched = _relaunched_share(w.model, plan.remat)
+    reread_s = _exposed_reads_s(s, w.recomputed, of_flop, bytes_per_s) if relaunched else 0.0
     return LayerTimes(
         math=math,
         recomputed_s=recomputed_s,
@@ -124,11 +126,16 @@ def layer_times(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> LayerTim
         layers=w.model.L,
         routed_layers=w.model.moe_layers,
         host_s=e.expert_layer_s + e.expert_launch_s * s.local_experts if w.model.moe_layers else 0.0,
-        recomputed_memory_s=passed_s + _exposed_reads_s(s, w.recomputed, of_flop, bytes_per_s)
-        if plan.remat not in ("none", "all")
-        and not named(plan.remat).recomputed  # single modules launch few kernels
-        else 0.0,
+        recomputed_memory_s=relaunched * passed_s + reread_s,
+        relaunched=relaunched,
     )
+
+
+def _relaunched_share(model: Transformer, remat: str) -> float:
+    """Return the share of the layers whose forward kernels run again; single modules launch few kernels."""
+    if remat.startswith(FULL_LAYERS):
+        return replayed_share(model, remat)
+    return 0.0 if remat in ("none", "all") or named(remat).recomputed else 1.0
 
 
 def _causal_imbalance(s: TrainingShape) -> float:

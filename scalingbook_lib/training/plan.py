@@ -6,7 +6,7 @@ Chapter: Training.
 from dataclasses import dataclass, fields
 
 from scalingbook_lib.steps import pipelines
-from scalingbook_lib.training.remat import named
+from scalingbook_lib.training.remat import FULL_LAYERS, named
 from scalingbook_lib.units import BF16, FP32, DType, Result
 from scalingbook_lib.words import pluralize
 
@@ -61,10 +61,10 @@ class Plan(Result):
 
     Rematerialization. With `remat`, "none" saves what fused kernels save, "alternate" saves every second
     matmul, and "selective" is dots_no_batch. "save:..." and "offload:..." name the matmuls whose results are
-    saved on the chip or in host memory, and "recompute:..." names the modules whose results are not saved
-    (see `remat`). Further policies are those of `arithmetic.activations`. All activations of `offload_layers`
-    layers are kept in host memory. With `offload_optimizer`, so is the optimizer state, which travels to the
-    chip and back in every step.
+    saved on the chip or in host memory, "recompute:..." names the modules whose results are not saved, and
+    "full:16" recomputes 16 layers in full (see `remat`). Further policies are those of
+    `arithmetic.activations`. All activations of `offload_layers` layers are kept in host memory. With
+    `offload_optimizer`, so is the optimizer state, which travels to the chip and back in every step.
 
     Schedule and overlap. `stage_layers` are the layers of each stage, first stage first; None distributes
     them so that the longest stage is as short as possible. `overlap` is "full", "none" or a fraction of the
@@ -126,7 +126,7 @@ class Plan(Result):
                 self.remat not in REMAT and ":" not in self.remat,
                 "remat={0.remat!r}: write one of "
                 + _REMAT
-                + ", or 'save:q,k,v', 'offload:q,k,v' or 'recompute:mlp'",
+                + ", or 'save:q,k,v', 'offload:q,k,v', 'recompute:mlp' or 'full:16'",
             ),
             (
                 self.offload_layers < 0,
@@ -178,8 +178,8 @@ class Plan(Result):
 
     @property
     def replays(self) -> bool:
-        """Whether the backward pass repeats a layer's forward pass, including its collectives."""
-        return self.remat == "full" or bool(named(self.remat).kept)
+        """Whether the backward pass repeats the forward pass of layers, including their collectives."""
+        return self.remat == "full" or self.remat.startswith(FULL_LAYERS) or bool(named(self.remat).kept)
 
     @property
     def bytes_of_logit(self) -> float:

@@ -7,6 +7,8 @@
 - "offload:in,q": these matmuls are kept in host memory, and so are the layers' inputs if "in" is listed.
   Both kinds may be combined, "save:context;offload:in,down", as in MaxText's policies by tensor.
 - "recompute:...": everything but the outputs of these modules, as in Megatron (see `MODULES`).
+- "full:16": 16 layers are recomputed from their inputs, and the others save what "none" saves, as in
+  torchtitan's every second layer or Megatron's "block" method.
 - All others are those of `arithmetic.activations`; "selective" is its dots_no_batch.
 
 Attention scores are recomputed inside the kernel under every policy. Chapter: Training.
@@ -29,6 +31,8 @@ _POLICY = {"selective": "dots_no_batch", "none": "all", "alternate": "all"}
 MODULES = ("layernorm", "mla_up_proj", "moe_act", "mlp", "shared_experts")
 """What "recompute:..." may name: the outputs of norms, the up-projections of latents, the outputs of experts'
 activation functions, and the hidden layers of dense MLPs and of shared experts."""
+FULL_LAYERS = "full:"
+"""A policy that begins with this recomputes as many layers as the number behind it."""
 _UP = ("q up", "k up", "v up")
 _LATENTS = ("q down", "kv down", "k rope")
 
@@ -50,6 +54,13 @@ class NamedTensors(NamedTuple):
 def named(remat: str) -> NamedTensors:
     """Return the names in a policy such as "save:q,k;offload:in"; raises a ValueError if it is malformed."""
     found: dict[str, tuple[str, ...]] = {}
+    if remat.startswith(FULL_LAYERS):
+        count = remat.removeprefix(FULL_LAYERS)
+        if not (count.isdecimal() and int(count)):
+            raise ValueError(
+                f"remat={remat!r}: {count!r} is not a number of layers; write 'full:16', for example"
+            )
+        return NamedTensors()
     for clause in remat.split(";") if ":" in remat else ():
         where, _, names = clause.partition(":")
         if where not in ("save", "offload", "recompute") or where in found or not names:
@@ -66,9 +77,20 @@ def named(remat: str) -> NamedTensors:
     return NamedTensors(found.get("save", ()), found.get("offload", ()), found.get("recompute", ()))
 
 
+def replayed_share(m: Transformer, remat: str) -> float:
+    """Return the share of the layers whose forward pass the backward pass repeats."""
+    if remat.startswith(FULL_LAYERS):
+        return min(int(remat.removeprefix(FULL_LAYERS)) / m.L, 1.0)
+    return 1.0 if remat == "full" or named(remat).kept else 0.0
+
+
 def stored(m: Transformer, T: int, remat: str, dtype: DType) -> Widths:
     """Return the bytes per token that all layers save on the chip."""
     names = named(remat)
+    if remat.startswith(FULL_LAYERS):
+        share = replayed_share(m, remat)
+        pairs = zip(stored(m, T, "full", dtype), stored(m, T, "none", dtype), strict=True)
+        return Widths(*(share * full + (1 - share) * none for full, none in pairs))
     if remat == "alternate":
         # torchtitan's rule: every second matmul, in the order of a layer
         names = NamedTensors(saved=(*(w.name for w in products(m)[::2]), "context"))
@@ -102,6 +124,10 @@ def _listed(m: Transformer, size: float, names: tuple[str, ...]) -> Widths:
 def recomputed(m: Transformer, T: int, remat: str, causal: bool) -> ByClass:
     """Return the FLOPs per token that the backward pass recomputes."""
     names = named(remat)
+    if remat.startswith(FULL_LAYERS):
+        share = replayed_share(m, remat)
+        pairs = zip(recomputed(m, T, "full", causal), recomputed(m, T, "none", causal), strict=True)
+        return ByClass(*(share * full + (1 - share) * none for full, none in pairs))
     if names.kept:
         return _recomputed_but(m, T, names.kept, causal)
     if names.recomputed:

@@ -22,7 +22,7 @@ from scalingbook_lib.training.links import (
     TrainingCollective,
     row,
 )
-from scalingbook_lib.training.remat import named
+from scalingbook_lib.training.remat import named, replayed_share
 from scalingbook_lib.training.shape import TrainingShape
 
 
@@ -108,7 +108,8 @@ def _tensor(s: TrainingShape, rates: Rates) -> Iterator[TrainingCollective]:
     """
     plan, w, model = s.plan, s.work, s.work.model
     ends = 1.0 if plan.pp == 1 else 0.0  # embedding and unembedding together are a pair
-    again = plan.replays and "o" not in named(plan.remat).kept  # saved tensors are not reduced again
+    # saved tensors are not reduced again
+    again = 0.0 if "o" in named(plan.remat).kept else replayed_share(model, plan.remat)
     # full recomputation repeats only attention's output, which the MLP's input needs
     kinds = [("tensor", s.share * w.pairs + ends, s.share * w.paired_layers, 1)]
     if plan.expert_ways > 1 and w.expert_pairs and model.experts:
@@ -117,7 +118,7 @@ def _tensor(s: TrainingShape, rates: Rates) -> Iterator[TrainingCollective]:
         # the array is [t, D] for any degree; each chip receives 1 - 1/Y of it
         nbytes = plan.activations.bytes * s.t * model.D * copies
         moved = {"n": plan.tp, "nbytes": nbytes, "overlappable": plan.collective_matmul}
-        for what, when, times in _pair(plan.sequence_parallel, pairs, more if again else 0.0):
+        for what, when, times in _pair(plan.sequence_parallel, pairs, again * more):
             yield row(rates, name, what, "Y", when, times=s.m * times, **moved)
 
 
@@ -172,7 +173,7 @@ def context(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
     if plan.context == "ulysses":
         # `heads` counts queries, keys, values and outputs, so each of the four moves a quarter on average
         nbytes = each * w.heads / plan.tp / 4
-        often = {"fwd": 4 * n, "bwd": (8 if plan.replays else 4) * n}
+        often = {"fwd": 4 * n, "bwd": 4 * (1 + replayed_share(w.model, plan.remat)) * n}
         return [over("heads for tokens", EXCHANGE, when, nbytes, times) for when, times in often.items()]
     # 4 T K H bytes in bf16 without tensor parallelism
     nbytes = each * w.kv / min(plan.tp, w.model.K)
@@ -195,7 +196,7 @@ def _experts(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
     hides = plan.schedule == "dualpipe" and plan.pp > 1  # overlaps with the compute of the other direction
     moved = {"n": plan.ep, "nbytes": nbytes, "inside": inside, "overlappable": hides}
     # dispatch and combine, twice if the forward pass is recomputed
-    often = {"fwd": 2 * n, "bwd": (4 if plan.replays else 2) * n}
+    often = {"fwd": 2 * n, "bwd": 2 * (1 + replayed_share(model, plan.remat)) * n}
     return [row(rates, name, EXCHANGE, "Z", when, times=times, **moved) for when, times in often.items()]
 
 

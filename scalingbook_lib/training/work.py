@@ -121,6 +121,7 @@ def _working(m: Transformer, T: int, remat: str, dtype: DType) -> Widths:
     """Return the bytes per token of one layer's recomputed matmul inputs; 0 without recomputation."""
     if remat in ("none", "all"):
         return Widths()
+    remat = "full" if remat.startswith(policies.FULL_LAYERS) else remat
     read, waits = policies.fused(m, dtype.bytes), policies.stored(m, T, remat, dtype)
     inputs = policies.stored(m, T, "full", dtype)  # the rest of a layer is recomputed from these
     wide, split = (max(r - max(w - i, 0.0), 0.0) / m.L for r, w, i in zip(read, waits, inputs, strict=True))

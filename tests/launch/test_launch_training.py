@@ -93,6 +93,7 @@ def test_the_default_global_batch_of_megatron_is_one_microbatch_for_each_rank():
         ("--recompute-granularity selective --recompute-modules mlp layernorm", "recompute:layernorm,mlp"),
         ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1", "full"),
         ("--recompute-granularity full --recompute-method block --recompute-num-layers 32", "full"),
+        ("--recompute-granularity full --recompute-method block --recompute-num-layers 4", "full:4"),
     ],
 )
 def test_the_recomputation_of_megatron(flags, remat):
@@ -104,7 +105,6 @@ def test_the_recomputation_of_megatron(flags, remat):
 @pytest.mark.parametrize(
     "flags",
     [
-        "--recompute-granularity full --recompute-method block --recompute-num-layers 4",
         "--recompute-granularity full --recompute-method uniform --recompute-num-layers 4",
         "--recompute-granularity selective --recompute-modules moe",
         "--optimizer-cpu-offload --optimizer-offload-fraction 0.5",
@@ -338,7 +338,8 @@ def test_experts_of_torchtitan_borrow_ranks():
 @pytest.mark.parametrize(
     ("mode", "remat"),
     [('"none"', "none"), ('"full"', "full"), ('"selective"\nselective_ac_option = "op"', "alternate"),
-     ('"selective"\nselective_ac_option = "1"', "full")],
+     ('"selective"\nselective_ac_option = "1"', "full"), ('"selective"', "full:63"),
+     ('"selective"\nselective_ac_option = "3"', "full:42")],
 )  # fmt: skip
 def test_the_checkpointing_of_torchtitan(mode, remat):
     toml = f"[training]\nseq_len = 8192\nlocal_batch_size = 1\n[activation_checkpoint]\nmode = {mode}\n"

@@ -11,6 +11,7 @@ from math import inf
 from scalingbook_lib.calibrated.default_machine import default_machine
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
 from scalingbook_lib.inference import Layout, largest_batch
+from scalingbook_lib.inference.vllm_defaults import default_batched_tokens
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.units import BF16, FP16
 
@@ -20,6 +21,8 @@ STEP_TOKENS = 2048, 32768
 """Its bounds for the tokens of a step, from the same file."""
 MAX_STEP_TOKENS = 8192
 """The default token limit of a step: max_num_tokens of TensorRT-LLM and of vLLM's throughput runs."""
+VLLM = "vLLM", "vLLM on ROCm"
+"""The software whose steps have vLLM's default limit of tokens."""
 RESERVE = 0.08
 """The share of HBM for the runtime: TensorRT-LLM gives its cache 0.90 to 0.95 of what is left."""
 
@@ -56,9 +59,10 @@ def planned(run: InferenceRun) -> ServingSetup:
 def layout(run: InferenceRun) -> Layout:
     """The layout as published.
 
-    TensorRT-LLM documents attention DP for models with experts. All engines use it for latent attention,
-    whose single cache vector serves every head and cannot be sharded over heads. A row that says ep=1 splits
-    every matrix over all chips.
+    TensorRT-LLM's published runs use attention DP for models with experts. Other engines shard every matrix
+    over all chips by default. This includes latent attention, whose single cache vector serves every head, so
+    every chip holds the whole cache. In vLLM (--enable-expert-parallel) and SGLang (--enable-dp-attention),
+    the other layout is an option, which a row states by ep. A row with ep=1 uses neither.
     """
     outer = None if run.head == run.weights else run.head
     found = Layout(
@@ -70,7 +74,7 @@ def layout(run: InferenceRun) -> Layout:
         outer=outer,
         activations=FP16 if run.kv == FP16 else BF16,
     )
-    grouped = run.model.latent or run.software[0] == "TensorRT-LLM"
+    grouped = run.software[0] == "TensorRT-LLM"
     if run.experts and run.tp > 1 and run.ep != 1 and (grouped or run.ep):
         return replace(found, attention_dp=run.tp, ep=run.tp)
     if run.family == "palm":  # 2D weight sharding of 4 × 16; the cache is sharded over sequences
@@ -97,10 +101,13 @@ def _batch(run: InferenceRun, on: Machine, how: Layout) -> int:
 def _step_tokens(run: InferenceRun, how: Layout, batch: int) -> float:
     """The token budget of a step as the engine was configured.
 
-    TensorRT-LLM derives it from prompt over output length, and prefills whole prompts.
+    vLLM's default follows from the chip. TensorRT-LLM derives it from prompt over output length, and prefills
+    whole prompts; software whose rule is not known is treated the same.
     """
     if run.most_tokens or run.kind != "serving":
         return run.most_tokens or inf
+    if run.software[0] in VLLM:
+        return default_batched_tokens(run.chip) * how.attention_dp * how.pp
     least, most = STEP_TOKENS
     own = batch / how.attention_dp / how.pp  # of one attention-DP group, in one microbatch
     tokens = min(max(own * (1 + run.P / run.G), least), most)

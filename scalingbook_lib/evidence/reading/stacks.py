@@ -16,11 +16,16 @@ COLUMNS = "family", "software", "framework", "engine", "source", "name", "notes"
 
 @dataclass(frozen=True, slots=True)
 class SoftwareStack:
-    """Software, the family of published runs whose rules apply, and whether the row names it."""
+    """Software, the family of published runs whose rules apply, and what is known of it.
+
+    `known` is whether the row names the software, and `measured` whether a published run of it is in the fit.
+    Software that is not measured is predicted like the software of its stack.
+    """
 
     name: str
     family: str
     known: bool = True
+    measured: bool = True
 
 
 def software_of(what: str, row: Cells) -> SoftwareStack:
@@ -29,8 +34,10 @@ def software_of(what: str, row: Cells) -> SoftwareStack:
         [one for one in rows("stacks") if one["what"] == what],
         [text(row, name) for name in COLUMNS],
     )
-    named = next((one for cell in said for one in stacks if re.search(one["words"], cell.lower())), None)
+    found = ((cell.lower(), one) for cell in said for one in stacks if re.search(one["words"], cell.lower()))
+    cell, named = next(found, ("", None))
     own = next((one["family"] for one in rows(f"{what}_families") if one["family"] == said[0]), "")
     if named is None:
         return SoftwareStack(own or "unknown", own, known=bool(own))
-    return SoftwareStack(named["stack"], own or named["family"])
+    measured = not (named["unmeasured"] and re.search(named["unmeasured"], cell))
+    return SoftwareStack(named["stack"], own or named["family"], measured=measured)

@@ -19,10 +19,10 @@ from scalingbook_lib.evidence.reading.cells import Cells, text, whole
 from scalingbook_lib.evidence.reading.stacks import SoftwareStack, software_of
 from scalingbook_lib.evidence.scoring.report import FASTER, NO_ROOM, Interval, RowPrediction
 from scalingbook_lib.inference import largest_batch
+from scalingbook_lib.inference.vllm_defaults import default_max_sequences
 
 SPLITS = (1, 2, 4, 8)  # chips per replica, if a row leaves them open
 NEAR_BEST = 1.25  # slower layouts than this factor are ignored
-VLLM_SEQUENCES = 256  # its default max_num_seqs; other engines take what fits
 
 
 def predict(row: Cells) -> RowPrediction:
@@ -42,14 +42,15 @@ def predict(row: Cells) -> RowPrediction:
     )  # tokens of the prompts, of a step, or of the answers
     rated = Interval(measured, measured)
     values = record("inference").values
-    own, known = f"{run.chip.name}: reads" in values, f"{run.software[0]}: slowness" in values
+    own = f"{run.chip.name}: reads" in values
+    known = stack.measured and f"{run.software[0]}: slowness" in values
     name = f"serving {kind}, {'experts' if run.experts else 'dense'}"
     band = bands.serving_band(experts=run.experts, full=run.kind == "serving", known=known)
     band = replace(band, rows=bands.class_rows(name))
     said = {
         "layout not given": len({one.tp for one in runs}) > 1,
         "batch not given": len({one.most_sequences for one in runs}) > 1,
-        "software not known": not stack.known,
+        "software not known": not (stack.known and stack.measured),
         "chip by its kin": not own,
         "shapes by size alone": ", as " in run.model.name,
         "type of the cache not given": not text(row, "kv_dtype"),
@@ -96,4 +97,4 @@ def _open(row: Cells, run: InferenceRun, stack: SoftwareStack, chips: int) -> It
         yield one
         vllm = stack.name == "vLLM" or not stack.known
         if vllm and run.kind == "serving" and not (run.B or run.most_sequences):
-            yield replace(one, most_sequences=VLLM_SEQUENCES)
+            yield replace(one, most_sequences=default_max_sequences(run.chip))

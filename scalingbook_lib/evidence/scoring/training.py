@@ -15,7 +15,7 @@ from scalingbook_lib.calibrated import bands
 from scalingbook_lib.evidence import training
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.measured.training_runs.read import read
-from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow
+from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow, text
 from scalingbook_lib.evidence.reading.stacks import software_of
 from scalingbook_lib.evidence.scoring.report import FASTER, NO_ROOM, Interval, RowPrediction
 from scalingbook_lib.evidence.training.candidate_plans import candidates, fits_recomputed
@@ -40,7 +40,9 @@ def predict(row: Cells) -> RowPrediction:
     counts = [run.convention] if run.convention or run.bases else ["half", "full"]
     steps = [replace(run, convention=one).step_s for one in counts]
     measured = Interval(min(steps), max(steps))
-    seen = bands.seen(run.software, run.experts)
+    # rules of a family fill in what a row omits; only a row that names it is of its release
+    named = run.software if text(row, "family") else run.software[:1]
+    seen = bands.seen(named, run.experts)
     own = not bands.chip_doubts("training", run.chip, run.precision)
     assumed = tuple(_assumed(runs, bool(seen), own, len(counts) > 1))
     predicted = _steps(runs, run.batch)

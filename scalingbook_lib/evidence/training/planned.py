@@ -42,7 +42,7 @@ class TrainingSetup:
 @cache
 def planned(run: TrainingRun) -> TrainingSetup:
     """The model, the machine and the plan of a run."""
-    on = default_machine(run.chip, run.chips // run.dcn)
+    on = default_machine(run.chip, run.chips // run.dcn, run.tp)
     return TrainingSetup(run, model(run), on, plan(run), attention_kernel(run.software))
 
 

@@ -18,6 +18,7 @@ from scalingbook_lib.evidence.inference.efficiencies import (
     CLASSES,
 )
 from scalingbook_lib.evidence.inference.planned import planned
+from scalingbook_lib.evidence.measured import inference_runs
 from scalingbook_lib.evidence.measured.inference_runs import RUNS, find
 from scalingbook_lib.inference import Layout, ServingEfficiency
 from scalingbook_lib.machines import Cluster, chips
@@ -197,6 +198,32 @@ def test_layouts_follow_the_engine_documentation():
     assert planned(find("inf-0003")).weights_gathered
     cpp = next(run for run in EVERY if run.id == "ninf-0159")  # its runtime in C++ splits experts as layers
     assert (planned(cpp).layout.attention_dp, planned(cpp).layout.tp) == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("engine", "ep", "groups"),
+    [("vLLM 0.11", "", 1), ("SGLang 0.5", "", 1), ("SGLang 0.5", "8", 8), ("TensorRT-LLM 1.0", "", 8)],
+)
+def test_latent_attention_is_sharded_by_sequence_only_where_a_row_or_the_engine_says_so(engine, ep, groups):
+    row = {"model": "DeepSeek-R1", "phase": "serving", "chip": "H200", "chips": "8", "tp": "8", "ep": ep}
+    lengths = {"input_len": "4000", "output_len": "200", "output_tok_s_total": "750", "weight_dtype": "fp8"}
+    found = planned(inference_runs.read(row | lengths | {"engine": engine})).layout
+    assert (found.attention_dp, found.tp) == (groups, 8)
+
+
+@pytest.mark.parametrize(
+    ("engine", "chip", "tokens"),
+    [("vLLM 0.11", "H100-SXM", 8192), ("vLLM 0.11", "A100-80G", 2048), ("vLLM ROCm 0.10", "MI300X", 8192)],
+)
+def test_the_steps_of_vllm_have_its_default_limit_for_the_chip(engine, chip, tokens):
+    """vllm/engine/arg_utils.py; TensorRT-LLM's limit follows from the lengths instead."""
+    row = {"model": "Llama-3.1-8B", "phase": "serving", "chip": chip, "chips": "1", "tp": "1"}
+    lengths = {"input_len": "2000", "output_len": "100", "output_tok_s_total": "750", "weight_dtype": "bf16"}
+    run = inference_runs.read(row | lengths | {"engine": engine})
+    assert planned(run).step_tokens == tokens
+    assert planned(replace(run, most_tokens=512)).step_tokens == 512
+    own = inference_runs.read(row | lengths | {"engine": "TensorRT-LLM 1.0"})
+    assert planned(own).step_tokens not in (2048, 8192)
 
 
 def test_a_score_prints_its_errors():

@@ -126,6 +126,43 @@ def test_every_stack_has_a_valid_pattern_and_an_existing_family():
     assert [precision(word) for word in ("bfloat16", "", "FP8 (e4m3)")] == ["bf16", "bf16", "fp8"]
 
 
+@pytest.mark.parametrize(
+    ("written", "policy"),
+    [
+        ("none", "none"),
+        ("selective", "selective"),
+        ("selective op", "selective_op"),
+        ("selective layer", "full:16"),
+        ("recompute every 3rd layer", "full:10"),
+        ("every other layer", "full:16"),
+        ("12 of 32 layers", "full:12"),
+        ("full (32 of 32 layers)", "full"),
+        ("selective: mla_up_proj, mlp", "recompute:mla_up_proj,mlp"),
+        ("recompute:moe_act,layernorm", "recompute:layernorm,moe_act"),
+    ],
+)
+def test_the_layers_and_modules_that_are_recomputed_are_read(written, policy):
+    row = {"name": "Llama 3 8B", "chip": "H100", "chips": "8", "seq": "4096", "step_time_s": "1"}
+    assert read(row | {"global_batch": "8", "remat": written}).remat == policy
+
+
+@pytest.mark.parametrize(
+    ("engine", "stack", "measured"),
+    [
+        ("gpt-fast", "gpt-fast", True),
+        ("llama.cpp", "gpt-fast", False),
+        ("SGLang 0.5.9", "vLLM", True),
+        ("vLLM 0.11.0", "vLLM", False),
+        ("vLLM ROCm 0.10", "vLLM on ROCm", True),
+    ],
+)
+def test_software_without_a_run_in_the_fit_is_read_like_its_stack_but_not_called_measured(
+    engine, stack, measured
+):
+    found = software_of("inference", {"engine": engine})
+    assert (found.name, found.known, found.measured) == (stack, True, measured)
+
+
 @pytest.mark.parametrize("column", ["software", "framework", "engine", "family", "notes"])
 def test_a_column_names_the_software(column):
     row = {"name": "Llama 3 8B", column: "torchtitan v0.2"}

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from scalingbook_lib import evidence
+from scalingbook_lib.calibrated import bands
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured import inference_runs, training_runs
 
@@ -118,6 +119,28 @@ def test_unknown_software_is_predicted_and_reported():
     assert {"microbatch not given", "chunks not given", "remat not given"} <= set(found.assumed)
     assert one(TRAINING | {"family": "our fork of Megatron-LM"}).stack == "Megatron"
     assert one(SERVING | {"engine": "SGLang 0.5"}).stack == "vLLM"
+
+
+@pytest.mark.parametrize(
+    ("named", "seen"),
+    [
+        ({"family": "torchtitan"}, "release"),  # as rows of the fit name their release
+        ({"family": "", "software": "torchtitan"}, "software"),
+        ({"family": "", "software": "PyTorch FSDP"}, ""),  # read by the rules of torchtitan
+    ],
+)
+def test_only_a_row_of_a_fitted_release_has_the_band_of_its_release(named, seen):
+    found = one(TRAINING | named)
+    assert found.factor == bands.training_band(experts=False, seen=seen).widened(found.assumed)
+    assert ("software not known" in found.assumed) == (not seen)
+
+
+@pytest.mark.parametrize("engine", ["vLLM 0.11", "llama.cpp"])
+def test_software_that_no_fitted_run_used_has_the_band_of_unknown_software(engine):
+    found = one(SERVING | {"engine": engine})
+    assert "software not known" in found.assumed
+    band = bands.serving_band(experts=False)
+    assert found.factor >= band.widened()
 
 
 def test_what_a_row_leaves_open_widens_its_interval():

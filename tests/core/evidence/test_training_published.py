@@ -10,6 +10,7 @@ from statistics import mean, median
 import pytest
 
 from scalingbook_lib import calibrated
+from scalingbook_lib.calibrated.default_machine import default_machine
 from scalingbook_lib.calibrated.factors import figure_key, record
 from scalingbook_lib.calibrated.training_efficiency import FLASH2_ON_HOPPER, efficiency, ramp
 from scalingbook_lib.evidence import training
@@ -244,3 +245,10 @@ def test_plan_pairs_share_the_model_and_the_recipe():
         recipes = [set(run.variant.split(",")) - set(compared.ASYNC) for run in (one, other)]
         assert recipes[0] == recipes[1]
         assert one.step_s / other.step_s == pair.published
+
+
+def test_a_default_domain_holds_whole_groups_of_tensor_parallelism():
+    """12 GPUs with groups of 4 are three nodes of 4; nobody splits a group over nodes of 6."""
+    assert default_machine(chips.H200, 12).domain == 6
+    assert default_machine(chips.H200, 12, 4).domain == 4
+    assert default_machine(chips.H200, 64, 4).domain == default_machine(chips.H200, 64, 16).domain == 8

@@ -46,7 +46,7 @@ def ways(r, model, chips, pods):
 
 def subject(r):
     """A model, a place, what is kept and the sequences: plans of one subject share what is known of it."""
-    remat = r.choice((*REMAT, "save:q,k,v", "offload:in,o"))
+    remat = r.choice((*REMAT, "save:q,k,v", "offload:in,o", "full:3"))
     return r.choice(MODELS), r.choice(PLACES), remat, r.choice((1024, 4096, 32768))
 
 

@@ -99,6 +99,33 @@ def test_megatron_s_modules_are_computed_again_one_by_one():
     assert other.hardware_flops - one.hardware_flops == approx(256 * 4096 * again)
 
 
+def test_some_layers_are_recomputed_in_full():
+    """torchtitan's selective_ac_option = 2 and Megatron's block method: the other layers save everything."""
+    plans = {remat: Plan(fsdp=64, remat=remat) for remat in ("none", "full:40", "full", "full:80")}
+    steps = {remat: training.step(B70, H100, plan, batch=64, T=T) for remat, plan in plans.items()}
+    for amount in (
+        lambda remat: steps[remat].hardware_flops,
+        lambda remat: held(B70, plans[remat]).activations,
+        lambda remat: steps[remat].total_s,
+    ):
+        assert amount("full:80") == approx(amount("full"))
+        assert amount("full:40") == approx((amount("none") + amount("full")) / 2, rel=0.01)
+
+
+def test_layers_that_are_recomputed_repeat_their_collectives():
+    wide = {"tp": 8, "fsdp": 8}
+    sent = {
+        remat: sum(
+            row.times * row.nbytes
+            for row in training.traffic(B70, Plan(**wide, remat=remat), H100, batch=64, T=T)
+            if row.axes == "Y"
+        )
+        for remat in ("none", "full:40", "full")
+    }
+    assert sent["full:40"] == approx((sent["none"] + sent["full"]) / 2)
+    assert sent["full"] > sent["none"]
+
+
 def test_more_modules_hold_less():
     modules = (
         "layernorm",
@@ -128,6 +155,9 @@ def test_tensors_can_be_saved_and_offloaded_together():
         ("save:q;save:k", "once each"),
         ("recompute:everything", "layernorm, mla_up_proj"),
         ("recompute:mlp;save:q", "write recompute: alone"),
+        ("full:", "not a number of layers"),
+        ("full:0", "write 'full:16'"),
+        ("full:half", "'half' is not a number"),
     ],
 )
 def test_a_policy_that_is_not_written_so_is_refused(remat, why):

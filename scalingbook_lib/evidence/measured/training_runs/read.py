@@ -25,6 +25,7 @@ from scalingbook_lib.evidence.reading.model import model
 from scalingbook_lib.evidence.reading.stacks import software_of
 from scalingbook_lib.evidence.resources import Row, source
 from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.training.remat import FULL_LAYERS, MODULES
 
 FLOPS_CONVENTIONS = {
     "frozen": r"lora|4n\b|frozen",
@@ -43,6 +44,10 @@ REMAT_POLICIES = {
     "full": r"^full|^yes|^true|full remat|\ball layers",
 }
 """Patterns that tell the rematerialization policy of a row."""
+EVERY_NTH_LAYER = re.compile(r"selective[ _-]?layers?\b|every (?:other|second|(\d+)(?:st|nd|rd|th)) layer")
+"""Every second layer by default, as in torchtitan's "selective" with a number and in IBM's fms-fsdp."""
+SOME_LAYERS = re.compile(r"\b(\d+) (?:of|/) \d+ layers")  # Megatron's "block" method
+MODULE_NAMES = re.compile(rf"\b({'|'.join(MODULES)})\b")  # of Megatron's --recompute-modules
 LAYERS = "offload layers:"
 """A policy that keeps what kernels keep, and has all of so many layers in the host's memory."""
 SAVED_TENSORS = {"in": r"\binput", "q,k,v": r"q,k,v|qkv", "context": r"context", "o": r"out_proj"}
@@ -83,13 +88,16 @@ def read(row: Cells) -> TrainingRun:
     near = max(round(batch / ranks), 1) * ranks
     if near != batch and "s" in given:
         given["s"] = str(float(given["s"]) * near / batch)  # scaled to a batch that divides by the ranks
-    policy = text(row, "policy") or None if "policy" in row else _remat_policy(text(row, "remat").lower())
+    m = model(row, T)
+    policy = (
+        text(row, "policy") or None if "policy" in row else _remat_policy(text(row, "remat").lower(), m.L)
+    )
     offloaded = int(policy.removeprefix(LAYERS)) if policy and policy.startswith(LAYERS) else 0
     return TrainingRun(
         id=text(row, "run_id"),
         family=stack.family,
         software=(stack.name, text(row, "family") or stack.family),
-        model=model(row, T),
+        model=m,
         chip=on,
         chips=chips,
         precision=dtype,
@@ -181,7 +189,14 @@ def _shards(row: Cells, on: Chip, family: Row, ranks: int) -> tuple[int, int]:
     return ranks, 3 if on.torus or family.get("weights") == "fp32" else 1
 
 
-def _remat_policy(said: str) -> str | None:
+def _remat_policy(said: str, layers: int) -> str | None:
+    """The policy that a cell says of a model with that many layers; None if it says none."""
+    if every := EVERY_NTH_LAYER.search(said):
+        return f"{FULL_LAYERS}{layers // int(every[1] or 2)}"
+    if (some := SOME_LAYERS.search(said)) and 0 < int(some[1]) < layers:
+        return f"{FULL_LAYERS}{int(some[1])}"
+    if modules := [name for name in MODULES if name in MODULE_NAMES.findall(said)]:
+        return f"recompute:{','.join(modules)}"
     kept = ",".join(name for name, words in SAVED_TENSORS.items() if re.search(words, said))
     if "offload" in said or ("save" in said and kept):
         return f"{'offload' if 'offload' in said else 'save'}:{kept or 'in'}"

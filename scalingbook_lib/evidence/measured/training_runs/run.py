@@ -28,8 +28,9 @@ class TrainingRun(PublishedRun):
     `dcn` (between slices) copy. None where the source does not say: `microbatch` (sequences a data rank works
     on at a time), `chunks` of a pipeline stage, `remat`. `remat` is "none", "full", "selective" (attention's
     scores), "selective_op" (every second product, and attention), MaxText's "minimal" (products of weights),
-    or the tensors that are saved ("save:") or sent to the host ("offload:"), or Megatron's modules that are
-    done again ("recompute:"). The activations of `offload_layers` layers wait in the host's memory.
+    the tensors that are saved ("save:") or sent to the host ("offload:"), Megatron's modules that are
+    recomputed ("recompute:"), or a number of layers that are recomputed in full ("full:"). The activations of
+    `offload_layers` layers wait in the host's memory.
     """
 
     precision: str
