@@ -8,8 +8,6 @@ from scalingbook_book.reader.explorers.controls import Choice, Notation, Slider,
 from tests.browser.conftest import PATIENCE_MS
 
 EXAMPLE = re.compile(r"[A-Z]\[[^\]]*\](?:\{\w+\})?")  # an array in the notation
-SHOWN = """(root) => ['.ex-figure', '.ex-readouts', '.ex-verdict', '.ex-error']
-  .map((part) => root.querySelector(part)?.innerHTML ?? '').join('|')"""
 PAINT = """([root, name, value]) => new Promise((done, failed) => {
   const all = [...root.querySelectorAll(`[name="${name}"]`)];
   const input = all.find((one) => one.type !== 'radio' || one.value === value);
@@ -20,14 +18,6 @@ PAINT = """([root, name, value]) => new Promise((done, failed) => {
   else input.value = value;
   input.dispatchEvent(new Event('input', { bubbles: true }));
 })""".replace("PATIENCE_MS", str(PATIENCE_MS))
-
-CHANGES = f"""async ([root, name, value]) => {{
-  const shown = {SHOWN};
-  const before = shown(root);
-  await ({PAINT})([root, name, value]);
-  return shown(root) !== before;
-}}"""
-
 
 OVER = """async (root) => {
   for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);  // what was painted is laid out
@@ -78,21 +68,6 @@ def roots(live):
         (root, explorers.find(root.get_attribute("data-explorer")))
         for root in live.page.query_selector_all(".explorer")
     ]
-
-
-def moves(live, root, explorer, name):
-    """Whether a control changes anything, where the others stand or after some other one was moved."""
-
-    def changes(state, *first):
-        if first:
-            reset(live, root)
-            live.page.evaluate(PAINT, [root, *first])
-        return live.page.evaluate(CHANGES, [root, name, state])
-
-    mine = others(explorer.controls[name])
-    rest = [(n, s) for n, c in explorer.controls.items() if n != name for s in others(c)[:3]]
-    both = [changes(state) for state in mine[:2]]  # painted whatever the first did: a figure may grow
-    return any(both) or any(map(changes, mine[2:])) or any(changes(s, *f) for f in rest for s in mine[:2])
 
 
 def reset(live, root):
