@@ -59,7 +59,8 @@ def axe(page, *rules):
     options["rules"] = {"empty-table-header": {"enabled": False}}  # it reads no MathML: see EMPTY_HEADS
     if rules:
         options = {**options, "rules": {}, "runOnly": {"type": "rule", "values": list(rules)}}
-    # KaTeX's visual copies are hidden from screen readers, have the color of their text, and are half of a page
+    # KaTeX's visual copies of formulas, half of a page's elements, are hidden from screen readers and have
+    # the color of the text around them.
     looked = "{ exclude: ['.katex-html'] }"
     found = page.evaluate(f"(options) => axe.run({looked}, options)", options)["violations"]
     return [
