@@ -13,6 +13,7 @@ from scalingbook_lib.units import FP8, si
 
 DEEPSEEK = models.find("DeepSeek-V3")
 SLOTS = 256 + 32  # experts of a layer, with the extra replicas of popular ones
+assert DEEPSEEK.experts
 REPLICATED = replace(DEEPSEEK, experts=replace(DEEPSEEK.experts, E=SLOTS))
 H800 = replace(H100, name="H800", links=8)
 USERS, S = 88, 4989  # sequences per GPU and their length
