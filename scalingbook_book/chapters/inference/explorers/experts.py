@@ -152,7 +152,13 @@ def _verdict(steps: dict[str, inference.InferenceStep], room: dict[str, int], B:
         if room[how] < B
     ]
     fits = " and ".join(short) or "all of these sequences"
-    return f"{said}. The memory holds {fits}."
+    said = f"{said}. The memory holds {fits}."
+    if any("attention" in step.terms and "KV" not in step.terms for step in steps.values()):
+        said += (
+            " A KV time of zero means that attention is compute-bound:"
+            " reading the cache takes less time than computing with it."
+        )
+    return said
 
 
 EXPERTS = Explorer(
