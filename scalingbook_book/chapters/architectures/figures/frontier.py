@@ -82,7 +82,8 @@ def pod() -> Figure:
         f"{si(hops, 'B')}, all over the torus.",
         caption=f"The training layout on a TPU7x pod. Every group uses the same torus. A cube of {CUBE_SIDE**3} chips "
         f"holds one replica of a pipeline stage, and both the experts' exchange and FSDP stay within it. The "
-        f"exchange takes {ours:.2g} times as long as compute and recomputation together, compared with {theirs:.2g} times on NVLink. "
+        f"exposed part of the exchange takes {ours:.2g} times as long as compute and recomputation together, compared with "
+        f"{theirs:.2g} times on the racks. "
         f"(Bars: bytes that a chip receives per step of {ON_POD.tokens / 1e6:.1f} million tokens, to scale.)",
         parts=lambda wide: [
             _cubes(wide, plan.pp, plan.dp),
