@@ -1,4 +1,4 @@
-"""The numbers, tables, figure and data files of the page "Model accuracy", the entry to the other three."""
+"""The numbers, tables, figure and data files of the page on prediction accuracy, the entry to the others."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -120,6 +120,17 @@ def _beside_peers() -> Cells:
                 yield called, kind, *theirs, *ours
 
 
+def _beyond() -> dict[str, str]:
+    """The errors of peers with fixed efficiencies or none, over those of the library for a new source."""
+    cells = (row for row in _beside_peers() if row[0] != PEERS["aiconfigurator"])
+    times = [_percents(theirs) / _percents(new) for *_, theirs, _bias, _known, new in cells]
+    return {"peers_least": f"{min(times):.0f}", "peers_most": f"{max(times):.0f}"}
+
+
+def _percents(cell: str) -> float:
+    return float(cell.removesuffix("%"))
+
+
 def _refused() -> Cells:
     """The reasons why rows are not predicted, with counts."""
     for table in TABLES:
@@ -236,6 +247,8 @@ def numbers() -> dict[str, str]:
         "hours_both_word": _in_words(int(hours["hours_both"])).capitalize(),
         **own_rows.memory(),
         **own_rows.served(),
+        **own_rows.quoted(),
+        **_beyond(),
     }
 
 

@@ -195,6 +195,18 @@ def test_kernels_steps_and_servers_of_our_own_gpus_are_listed():
     assert sum(int(line[1]) for line in own_rows.rows()) == 440 + 15 + 21
 
 
+def test_the_good_classes_of_our_own_gpus_are_clearly_better_than_the_bad_ones():
+    quoted = {name: int(value.removesuffix("%")) for name, value in own_rows.quoted().items()}
+    assert quoted["own_good_most"] < 15 < quoted["own_bad_least"] < quoted["own_bad_most"]
+
+
+def test_only_the_steps_of_palm_were_faster_than_those_of_our_plan():
+    faster = [
+        one.run.name for one in cost_report.planned() if one.steps_hours and one.steps_hours < one.hours
+    ]
+    assert faster == ["PaLM-540B"]
+
+
 def test_the_recorded_chip_hour_overhead_is_up_to_date():
     """`make fidelity` records it; a new fit changes it."""
     told = cost_report.record()

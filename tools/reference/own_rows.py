@@ -89,6 +89,30 @@ def rows() -> Cells:
         yield f"{chip}, {_program(by)}: {_in_words(kind)}", str(errors.runs), *sizes, inside
 
 
+def quoted() -> dict[str, str]:
+    """Return the largest mean error of the good classes, and the range of those of the bad ones."""
+    errors: dict[bool, list[float]] = {True: [], False: []}
+    for (by, kind, _), same in grouped(
+        _found(*TABLES), lambda pair: (pair[0], pair[1].kind, pair[1].chip)
+    ).items():
+        if (is_good := _is_good(by, kind)) is not None:
+            errors[is_good].append(mean(abs(one.error) for _, one in same))
+    return {
+        "own_good_most": share(max(errors[True]), 0),
+        "own_bad_least": share(min(errors[False]), 0).removesuffix("%"),
+        "own_bad_most": share(max(errors[False]), 0),
+    }
+
+
+def _is_good(by: str, kind: str) -> bool | None:
+    """Return whether the text names a class among the good ones; None for training of small models."""
+    if kind.startswith("training"):
+        return True if by.endswith("8B") else None
+    if kind.startswith("products"):
+        return ("bf16" in by) == (">=" in kind)
+    return kind.startswith("serving prefill")
+
+
 def _program(name: str) -> str:
     """Return the program that was measured as the page prints it: 'Hugging Face transformers 5.17'."""
     return name.replace("lab.train", "our own trainer").replace("transformers", "Hugging Face transformers")
