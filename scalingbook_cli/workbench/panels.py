@@ -11,7 +11,7 @@ from scalingbook_cli.workbench.setup import WorkbenchSetup
 from scalingbook_cli.workbench.wording import for_page
 from scalingbook_lib.calibrated.overhead import chip_hour_overhead
 from scalingbook_lib.machines import Machine, Slice
-from scalingbook_lib.units import count, si
+from scalingbook_lib.units import count, count_in_words, rounded, si
 
 type Panel = dict[str, Any]
 _EMPTY: Panel = {"told": [], "searched": [], "tables": [], "lines": [], "refused": False}
@@ -56,8 +56,10 @@ def _model(setup: WorkbenchSetup) -> Panel:
         room = machine.chips * machine.chip.hbm_bytes
         share = "less than 1% of" if nbytes < room / 100 else f"{nbytes / room:.0%} of"
         share = share if nbytes <= room else f"{nbytes / room:.2g} times"
-        need = "needs" if command == "plan" else "need"
-        told.append(f"The {what} {need} {share} the HBM of {_called(machine)}")
+        fills, rest = ("fills", ", before activations") if command == "plan" else ("fill", "")
+        if nbytes > room:
+            fills = "needs" if command == "plan" else "need"
+        told.append(f"The {what} {fills} {share} the memory (HBM) of {_called(machine)}{rest}")
     fit = {"fits": None, "told": ". ".join(told) + ".", "short": "", "apply": None}
     return {**answered(setup, "model").json(), "fit": fit, "picture": pictures.drawn(setup, "model")}
 
@@ -84,11 +86,22 @@ def _cost(setup: WorkbenchSetup) -> Panel:
         if table["title"] == "The whole run"
     ]
     told = []
+    if (trained := answers.get("plan")) and not trained.answer.refused:
+        told += _run_cost(trained.answer.values)
     if (served := answers.get("serve")) and not served.answer.refused:
         usd = served.answer.values["usd_per_million_output_tokens"]
         told += [] if usd is None else [f"Serving costs ${price(usd)} per million output tokens."]
     fit = _misses(setup)
     return _EMPTY | {"fit": fit, "told": told, "tables": tables, "refused": not (tables or told)}
+
+
+def _run_cost(values: Any) -> list[str]:
+    """The expected cost of a training run and that of its steps, or nothing without a run or a price."""
+    planned, expected = (values.get(name) or {} for name in ("run", "billed"))
+    if planned.get("usd") is None or expected.get("usd") is None:
+        return []
+    whole, steps = (count_in_words(rounded(run["usd"])) for run in (expected, planned))
+    return [f"Training is expected to cost {whole} USD ({steps} USD for the steps alone)."]
 
 
 def _called(machine: Machine) -> str:

@@ -45,8 +45,8 @@ def _held(setup: WorkbenchSetup) -> View:
     rows |= {f"HBM of {one.name}": one.chips * one.chip.hbm_bytes for one in machines if one}
     bars = Bars(Scale("bytes", "B", "log"), [*rows], (Series("bytes", [*rows.values()], 0),))
     told = (
-        f"{values['model']} takes {si(rows['weights in bf16'], 'B')} for its weights in bf16 and "
-        f"{si(rows['training state'], 'B')} for its training state."
+        f"The weights of {values['model']} take {si(rows['weights in bf16'], 'B')} in bf16, and "
+        f"its training state takes {si(rows['training state'], 'B')}."
     )
     return View(told, (bars,))
 

@@ -45,7 +45,9 @@ def test_every_panel_shows_a_figure_or_a_table_and_its_derivation(panel):
     assert all(line["formula"] and line["numbers"] and line["value"] for line in shown["lines"])
     if panel == "cost":  # the panels of training and serving derive the numbers
         assert [table["title"] for table in shown["tables"]] == ["The whole run"]
-        assert shown["told"][0].startswith("Serving costs $")
+        trained, served = shown["told"]
+        assert trained.startswith("Training is expected to cost ")
+        assert served.startswith("Serving costs $")
         assert not shown["lines"]
     else:
         last = {"roofline": "decode: T, no overlap"}
