@@ -52,7 +52,10 @@ def model_from_config_row(row: Cells) -> Transformer:
         {c: text(row, c).lower() in ("true", "yes", "1") for c in row},
     )
     attends, mlp = said.get("attention_bias", False), said.get("mlp_bias", False)
-    for one in (*_by_name(name, None), *_in_catalog(row, None)):
+    named = list(_by_name(name, None))
+    if not whole(row, "d_model"):
+        named = named or list(_in_catalog(row, None))
+    for one in named:
         biased = "attention_bias" not in row or bool(one.biases) == (attends or mlp)
         if not whole(row, "d_model") or (biased and not _shapes_differ(row, one)):
             return one
