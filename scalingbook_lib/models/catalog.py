@@ -322,8 +322,9 @@ def _by_name(name: str) -> Transformer:
     if name in _BY_NAME:
         return _BY_NAME[name]
     entry = _FURTHER_BY_NAME[name]
-    source = entry.get("source", "aiconfigurator")
-    return replace(from_hf(entry["config"], name=name), source=_FURTHER["sources"].get(source, source))
+    source, read = entry.get("source", "aiconfigurator"), from_hf(entry["config"], name=name)
+    assumed = (*read.assumed, *entry.get("assumed", ()))
+    return replace(read, source=_FURTHER["sources"].get(source, source), assumed=assumed)
 
 
 def further() -> tuple[Transformer, ...]:

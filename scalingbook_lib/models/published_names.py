@@ -60,8 +60,8 @@ def stored_type(name: str) -> str:
 def without_stored_type(name: str) -> str:
     """The name of the checkpoint whose weights are not quantized: 'Qwen/Qwen3-8B' for 'Qwen/Qwen3-8B-FP8'.
 
-    >>> without_stored_type("unsloth/Qwen3-14B-unsloth-bnb-4bit"), without_stored_type("amd/Llama-3-8B-FP8-KV")
-    ('unsloth/Qwen3-14B', 'amd/Llama-3-8B')
+    >>> without_stored_type("unsloth/Qwen3-14B-unsloth-bnb-4bit"), without_stored_type("Llama-3-8B-FP8-KV")
+    ('unsloth/Qwen3-14B', 'Llama-3-8B')
     """
     organization, slash, part = name.rpartition("/")
     kept: list[str] = []
