@@ -197,7 +197,8 @@ FORMULAS = (
     Formula(
         question="goodput left by restarts", formula="e^(-t_restart / t_fail)",
         tex=r"e^{-t_\text{restart}/t_\text{fail}}", unit="%",
-        holds="counts restarts only, not checkpoints or repeated work", case="600 s, a failure every 30 minutes",
+        holds="counts restarts only, not checkpoints or repeated work",
+        case="600 s, a failure every 30 minutes",
         value=lambda: 100 * reliability.restart_bound(1800, 600),
         by_hand=lambda: 100 * exp(-600 / 1800),
     ),
