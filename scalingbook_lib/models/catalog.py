@@ -121,11 +121,11 @@ def find(name: str) -> Transformer:
     """
     if not isinstance(name, str):
         raise ModelError("name", f"{printable(name)} is not a string", "write a name, as in 'Llama 3 70B'")
-    bare = published_names.bare(name)
-    if found := _named(name) or _named(bare):
+    if found := _published(name):
         return found
+    bare = published_names.bare(name)
     stored, plain = published_names.stored_type(name), published_names.without_stored_type(name)
-    if stored and (found := _named(published_names.bare(plain))):
+    if stored and (found := _published(plain)):
         raise ModelError(
             "name",
             f"{printable(name)} stores the weights of {found.name} in {stored}, and a name gives "
@@ -159,7 +159,7 @@ def find_as_stored(name: str) -> Transformer:
         return replace(found, quantization=scheme) if scheme else found
     except ModelError:
         stored, plain = published_names.stored_type(name), published_names.without_stored_type(name)
-        found = _named(published_names.bare(plain)) if stored else None
+        found = _published(plain) if stored else None
         if found is None:
             raise
         return replace(found, quantization=quantized.by_name(stored))
@@ -172,6 +172,12 @@ def _stored(model: Transformer) -> Scheme | None:
         return None
     config = _FURTHER_BY_NAME.get(model.name, {}).get("config", {})
     return quantized.scheme(Fields(config | {"quantization_config": said}))
+
+
+def _published(name: str) -> Transformer | None:
+    """The model of this name, also with an organization and with words on how it was trained."""
+    spellings = (name, published_names.last_part(name), published_names.bare(name))
+    return next((found for one in spellings if (found := _named(one))), None)
 
 
 def _named(name: str) -> Transformer | None:
@@ -305,7 +311,7 @@ def _name(config: dict[str, Any], kind: str) -> str:
     return last if last.isprintable() and 0 < len(last) <= 60 else kind
 
 
-_SIXTEEN_BITS = re.compile(r"bf16|bfloat16")
+_SIXTEEN_BITS = re.compile(r"bf16|bfloat16|fp16|unquantized")
 _FURTHER = json.loads(pkgutil.get_data(__package__ or "", "further.json") or b"")
 _FURTHER_BY_NAME: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in _FURTHER["models"]}
 
@@ -316,8 +322,9 @@ def _by_name(name: str) -> Transformer:
     if name in _BY_NAME:
         return _BY_NAME[name]
     entry = _FURTHER_BY_NAME[name]
-    source = entry.get("source", "aiconfigurator")
-    return replace(from_hf(entry["config"], name=name), source=_FURTHER["sources"].get(source, source))
+    source, read = entry.get("source", "aiconfigurator"), from_hf(entry["config"], name=name)
+    assumed = (*read.assumed, *entry.get("assumed", ()))
+    return replace(read, source=_FURTHER["sources"].get(source, source), assumed=assumed)
 
 
 def further() -> tuple[Transformer, ...]:

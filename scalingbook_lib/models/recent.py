@@ -77,6 +77,12 @@ def _glm_biases(f: Fields, m: Shapes) -> tuple[str, ...]:
     return QKV if f.flag("attention_bias", True) else ()
 
 
+def _visual_biases(f: Fields, m: Shapes) -> tuple[str, ...]:
+    """The biases of GLM-4.1V: queries, keys and values, which some files also state."""
+    f.require(attention_bias=True)
+    return QKV
+
+
 def _molmo_norm(f: Fields, m: Shapes) -> str:
     """Molmo's norms of queries and keys: of each head as in Qwen 3, or of all heads as in OLMo 2."""
     f.require(norm_after=False)
@@ -130,7 +136,7 @@ RECENT: dict[str, Reader] = {
     "cohere2_moe": family(_OWN_TIED, experts=_wide_experts, **_COHERE2),
     "glm": family(OWN_HEADS, biases=_glm_biases),
     "glm4": family(OWN_HEADS, norms=4, biases=_glm_biases),
-    "glm4v_text": family(OWN_HEADS, norms=4, biases=QKV),
+    "glm4v_text": family(OWN_HEADS, norms=4, biases=_visual_biases),
     "glm_ocr_text": family(OWN_HEADS, norms=4),
     "hyperclovax": family(OWN_HEADS, norms=_post_norms, biases=biases),
     "bitnet": family(OWN_HEADS, biases=biases, extra=_bitnet),

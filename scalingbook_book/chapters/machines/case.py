@@ -5,7 +5,7 @@ from scalingbook_lib.machines import Chip, Cluster, chips
 from scalingbook_lib.steps.overlap import Stages, stages
 from scalingbook_lib.units import DTYPES, FP8, DType
 
-NARROWEST = ("fp4", "fp8", "bf16", "fp16")
+TYPES = ("fp4", "fp8", "fp16", "bf16")
 EIGHT = (
     chips.TRAINIUM3, chips.GAUDI3, chips.H100, chips.GB300, chips.MI355X, chips.MI455X, chips.RUBIN,
     chips.TPU7X,
@@ -20,9 +20,10 @@ SMS = 20  # of 132, which DeepSeek-V3 uses for dispatch and combine
 RANKS = {8: (77, 114), 16: (118, 195), 32: (155, 273), 64: (173, 314), 128: (192, 369), 256: (194, 360)}
 
 
-def narrowest(chip: Chip) -> DType:
-    """The data type with the highest matmul rate, of those whose rate is published."""
-    return next(DTYPES[name] for name in NARROWEST if name in chip.rates())
+def fastest_type(chip: Chip) -> DType:
+    """The data type with the highest published matmul rate, and the widest of several with that rate."""
+    rates = chip.rates()
+    return DTYPES[max((name for name in reversed(TYPES) if name in rates), key=rates.__getitem__)]
 
 
 def balance(chip: Chip, dtype: DType = FP8) -> float:

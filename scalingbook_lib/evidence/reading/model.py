@@ -34,6 +34,7 @@ def model(row: Cells, T: int = 0) -> Transformer:
     name, params = text(row, "transformer", "model", "name") or "unnamed", number(row, "params")
     found = list(_by_name(f"{name} {text(row, 'name')}", params))
     if not whole(row, "d_model"):
+        found = found or list(_in_catalog(row, params))
         return found[0] if found else _by_size(row, name, params)
     L = whole(row, "layers")
     deep = [replace(m, name=f"{m.name}, {L} layers", L=L) if L and L != m.L else m for m in found]
@@ -51,7 +52,10 @@ def model_from_config_row(row: Cells) -> Transformer:
         {c: text(row, c).lower() in ("true", "yes", "1") for c in row},
     )
     attends, mlp = said.get("attention_bias", False), said.get("mlp_bias", False)
-    for one in _by_name(name, None):
+    named = list(_by_name(name, None))
+    if not whole(row, "d_model"):
+        named = named or list(_in_catalog(row, None))
+    for one in named:
         biased = "attention_bias" not in row or bool(one.biases) == (attends or mlp)
         if not whole(row, "d_model") or (biased and not _shapes_differ(row, one)):
             return one
@@ -95,6 +99,17 @@ def _by_name(name: str, params: float | None) -> Iterator[Transformer]:
         if known in key:
             yield from (one for one in found if _plausible(name, one, params))
     yield from (m for m in models.CATALOG if params and abs(params / m.params - 1) < EXACT)
+
+
+def _in_catalog(row: Cells, params: float | None) -> Iterator[Transformer]:
+    """The model of the whole catalog that a cell of the row names, as `scalingbook model` finds it."""
+    for name in filter(None, (text(row, column) for column in ("transformer", "model", "name"))):
+        try:
+            found = replace(models.find_as_stored(name), quantization=None)  # the row says its types
+        except models.ModelError:
+            continue
+        if _plausible("", found, params):
+            yield found
 
 
 def _plausible(name: str, found: Transformer, params: float | None) -> bool:

@@ -14,7 +14,7 @@ from scalingbook_lib.units import GB, GiB, binary
 _MAKERS = {
     "nvidia", "amd", "google", "intel", "aws", "tesla", "geforce", "instinct", "cloud", "tpu", "gpu",
     "tensor", "core", "ada", "lovelace", "blackwell", "hopper", "ampere", "generation", "edition",
-    "superchip",
+    "superchip", "apple", "radeon", "cerebras",
 }  # fmt: skip
 _FORMS = re.compile(r"sxm\d?|oam|hbm\d?e?|gddr\d?x?|nvl8|nvl72|dgx|hgx|mezzanine")
 _MEMORY = re.compile(r"(\d{2,3})(?:gib|gb|g)")
@@ -30,6 +30,24 @@ _ALSO = {
     "rtxpro6000": "RTX PRO 6000 SE",
     "rtxpro6000server": "RTX PRO 6000 SE",
     "rtxpro6000workstation": "RTX PRO 6000 WS",
+    "rtx6000": "RTX 6000 Ada",  # without the word Ada, which names a generation
+    "rtx5000": "RTX 5000 Ada",
+    "a6000": "RTX A6000",
+    "a5000": "RTX A5000",
+    "a4000": "RTX A4000",
+    "4070": "RTX 4070",
+    "4070ti": "RTX 4070 Ti",
+    "4080": "RTX 4080",
+    "5080": "RTX 5080",
+    "7900xtx": "RX 7900 XTX",
+    "prow7900": "W7900",
+    "gb10": "DGX Spark",
+    "agxorin": "Jetson AGX Orin",
+    "jetsonorin": "Jetson AGX Orin",
+    "agxthor": "Jetson AGX Thor",
+    "jetsonthor": "Jetson AGX Thor",
+    "trainium": "Trainium1",
+    "inferentia2": "Trainium1",
     "3090": "RTX 3090",
     "4090": "RTX 4090",
     "5090": "RTX 5090",

@@ -63,6 +63,8 @@ def test_the_narrowest_band_is_dense_training_and_the_widest_is_serving():
     assert said[0] == trained.prediction_interval(experts=False) < served.prediction_interval(experts=False)
     assert said[1] == served.prediction_interval(experts=False) == served.prediction_interval(experts=True)
     assert trained.prediction_interval(experts=True) < said[1]
+    note = next(number for number in sheet.NUMBERS if number.name == "error band of a prediction").use
+    assert note.endswith(f"{said[0]:.2f} for dense training, {said[1]:.2f} for serving")
 
 
 def test_the_page_has_every_line_in_both_forms():
@@ -86,8 +88,8 @@ def test_the_typeset_formula_has_the_letters_and_numbers_of_the_plain_one(formul
     ("question", "said"),
     [
         ("goodput left by restarts", "72"),
-        ("experts hide their all-to-all above", "2,778 columns"),
-        ("tensor parallelism is hidden up to degree", "12"),
+        ("experts hide their AllToAlls above a width of", "2,778 columns"),
+        ("tensor parallelism is hidden up to a degree of", "12"),
         ("best FSDP degree with TP", "1,095"),  # sqrt(2^22 · 4,096 · 2 / 28,672) = 1,094.7
     ],
 )

@@ -1,6 +1,7 @@
 """Tests that rows are read in any spelling of chips, models, software and conventions."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,13 @@ def test_a_name_is_not_trusted_if_its_size_disagrees():
         model({"name": "Nemotron_3_Super"})
     with pytest.raises(UnpredictedRow, match="shapes make"):
         model({"name": "ours", "layers": "80", "d_model": "8192", "heads": "64", "params": "7e9"})
+
+
+@pytest.mark.parametrize(
+    "name", ["Qwen3-14B", "Qwen/Qwen3-14B", "Qwen/Qwen3-14B-FP8", "deepseek-llm-7b-chat"]
+)
+def test_a_row_names_every_model_of_the_catalog(name):
+    assert model({"model": name}) == replace(models.find_as_stored(name), quantization=None)
 
 
 def test_a_configuration_is_known_by_name_unless_its_biases_differ():

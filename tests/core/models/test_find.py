@@ -120,6 +120,13 @@ def test_an_id_that_is_no_model_of_the_catalog_is_told_what_to_write(published, 
         ("RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic", "Llama 3 8B", "fp8", 1.0),
         ("Qwen/Qwen3-32B-FP8-Static-PerTensor", "Qwen3 32B", "fp8", 1.0),
         ("RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16", "Llama 3 70B", "int4", 0.52),
+        ("Qwen/Qwen2.5-32B-Instruct-GPTQ-Int8", "Qwen2.5 32B", "int8", 1.0),
+        ("amd/Llama-3.1-405B-Instruct-FP8-KV", "Llama 3.1 405B", "fp8", 1.0),
+        ("amd/Llama-3.3-70B-Instruct-MXFP4-Preview", "Llama 3 70B", "mxfp4", 0.53125),
+        ("nvidia/Phi-4-reasoning-plus-FP4", "Phi-4", "nvfp4", 0.5625),
+        ("unsloth/Qwen3-14B-unsloth-bnb-4bit", "Qwen3 14B", "int4", 0.52),
+        ("google/gemma-3-4b-it-qat-q4_0-gguf", "Gemma-3 4B", "int4", 0.52),
+        ("ISTA-DASLab/gemma-3-27b-it-GPTQ-4b-128g", "Gemma-3 27B", "int4", 0.52),
     ],
 )
 def test_a_checkpoint_whose_name_tells_its_type_is_stored_in_it(published, name, kind, nbytes):
@@ -143,6 +150,12 @@ def test_a_model_is_stored_as_its_published_file(name, gib):
     assert storage(found).nbytes / 2**30 == pytest.approx(gib, rel=0.005)
     assert replace(found, quantization=None) == models.find(name)
     assert models.find_as_stored("unsloth/gpt-oss-20b-BF16").quantization is None
+
+
+def test_an_embedding_model_says_which_matrix_it_does_not_run():
+    told = "an embedding model does not run it"
+    assert told in str(models.find("Qwen/Qwen3-Embedding-0.6B"))
+    assert told not in str(models.find("Qwen/Qwen3-Reranker-0.6B"))
 
 
 def test_deepseek_v32_is_its_published_file():
@@ -240,6 +253,31 @@ def test_a_further_model_has_the_published_counts(model):
         ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "DeepSeek-R1-Distill-Qwen-1.5B"),
         ("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", "Qwen3 8B"),
         ("EleutherAI/pythia-1.4b-deduped", "Pythia 1.4B"),
+        ("databricks/dbrx-instruct", "DBRX 132B"),
+        ("google/gemma-3-270m-it", "Gemma-3 270M"),
+        ("google/gemma-3n-E2B-it", "Gemma 3n E2B"),
+        ("deepseek-ai/deepseek-llm-7b-chat", "DeepSeek LLM 7B"),
+        ("deepseek-ai/deepseek-coder-33b-instruct", "DeepSeek Coder 33B"),
+        ("deepseek-ai/DeepSeek-R1-Zero", "DeepSeek-V3"),
+        ("01-ai/Yi-1.5-9B-Chat", "Yi 9B"),
+        ("Qwen/Qwen3-Embedding-8B", "Qwen3-Embedding 8B"),
+        ("Qwen/Qwen3-Reranker-0.6B", "Qwen3-Reranker 0.6B"),
+        ("Qwen/Qwen2-VL-7B-Instruct", "Qwen2-VL 7B"),
+        ("Qwen/Qwen1.5-110B-Chat", "Qwen1.5 110B"),
+        ("mistralai/Codestral-22B-v0.1", "Codestral 22B"),
+        ("mistralai/Mistral-Small-Instruct-2409", "Codestral 22B"),
+        ("mistralai/Mathstral-7B-v0.1", "Mistral 7B v0.3"),
+        ("allenai/OLMo-2-0425-1B-Instruct", "OLMo-2 1B"),
+        ("CohereLabs/c4ai-command-r-08-2024", "Aya Expanse 32B"),
+        ("internlm/internlm2_5-7b-chat", "InternLM2 7B"),
+        ("stabilityai/stablelm-2-1_6b", "StableLM 2 1.6B"),
+        ("upstage/SOLAR-10.7B-Instruct-v1.0", "SOLAR 10.7B"),
+        ("XiaomiMiMo/MiMo-7B-RL", "MiMo 7B"),
+        ("inclusionAI/Ring-1T", "Ling 1T"),
+        ("nvidia/Minitron-4B-Base", "Nemotron Mini 4B"),
+        ("LGAI-EXAONE/EXAONE-3.5-32B-Instruct", "EXAONE 3.5 32B"),
+        ("meta-llama/Llama-3.2-11B-Vision-Instruct", "Llama 3.2 11B Vision"),
+        ("google/gemma-3-27b-it-qat-q4_0-unquantized", "Gemma-3 27B"),
     ],
 )
 def test_popular_checkpoints_are_found_in_every_spelling(published, name):

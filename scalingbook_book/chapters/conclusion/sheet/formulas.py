@@ -77,7 +77,7 @@ FORMULAS = (
     Formula(
         question="AllGather on a ring", formula="M (1 − 1/n) / W_ici + n/2 hops",
         tex=r"M\,(1 - 1/n)/W_\text{ici} + n/2\ \text{hops}", unit="s",
-        holds="W_ici = 2 W_1, on a line W_1; a ReduceScatter takes as long, an AllReduce twice as long",
+        holds="W_ici = 2 W_1; on a line, W_1 and n − 1 hops; ReduceScatter: the same; AllReduce: twice",
         case="1 GB on 16 v5p, without hops", value=lambda: _gather(16), by_hand=lambda: 1e9 * 15 / 16 / _ICI,
     ),
     Formula(
@@ -105,7 +105,7 @@ FORMULAS = (
     Formula(
         question="time of a training run", formula="6 P · tokens / (n C · MFU)",
         tex=r"\dfrac{6P \cdot \text{tokens}}{nC \cdot \text{MFU}}", unit="days",
-        holds="no failures", case="70B, 15 trillion tokens, 8,960 v5p, 40% MFU",
+        holds="no failures", case="Llama 3 70B, 15 trillion tokens, 8,960 v5p, 40% MFU",
         value=lambda: training.run_at(_M, Slice.of(_V5P, "16x20x28"), _TOKENS, mfu=0.4).days,
         by_hand=lambda: 6 * _M.params * _TOKENS / (8960 * _C * 0.4) / 86400,
     ),
@@ -125,26 +125,26 @@ FORMULAS = (
     Formula(
         question="data parallelism is hidden above", formula="C / (n_ax W_ici) tokens per chip",
         tex=r"C/(n_\text{ax} W_\text{ici})\ \text{tokens per chip}", unit="tokens",
-        holds="FSDP: tokens of one microbatch",
+        holds="with FSDP, count the tokens of one microbatch",
         case="v5p, three axes", value=lambda: rules.data_parallel_tokens(_V5P, axes=3),
         by_hand=lambda: _C / (3 * _ICI),
     ),
     Formula(
-        question="tensor parallelism is hidden up to degree", formula="n_ax F W_ici / C",
+        question="tensor parallelism is hidden up to a degree of", formula="n_ax F W_ici / C",
         tex=r"n_\text{ax} F\,W_\text{ici}/C", unit="limit",
-        holds="whole axes; collectives overlap", case="70B on v5p, one axis",
+        holds="whole axes; collectives overlap", case="Llama 3 70B on v5p, one axis",
         value=lambda: rules.tensor_parallel_degree(_M.F, _V5P), by_hand=lambda: _M.F * _ICI / _C,
     ),
     Formula(
         question="best FSDP degree with TP", formula="X = √(B n n_X / (F n_Y))",
         tex=r"X = \sqrt{B\,n\,n_X/(F\,n_Y)}", unit="degree",
         holds="round to a divisor of n, here to 1,024",
-        case="70B, 2²² tokens, 4,096 v5p, n_X = 2 n_Y",
+        case="Llama 3 70B, 2²² tokens, 4,096 v5p, n_X = 2 n_Y",
         value=lambda: rules.best_fsdp_degree(2**22, 4096, _M.F),
         by_hand=lambda: sqrt(2**22 / _M.F * 2 * 4096),
     ),
     Formula(
-        question="experts hide their all-to-all above", formula="F = C / (2 W)",
+        question="experts hide their AllToAlls above a width of", formula="F = C / (2 W)",
         tex=r"F = C/(2W)", unit="columns",
         holds="gated experts; dispatch in fp8, combine in bf16, both under one switch", case="GB300 in fp8",
         value=lambda: rules.ChipRatios(chips.GB300, FP8).expert_width, by_hand=lambda: 5e15 / (2 * 18 * 50e9),
@@ -166,7 +166,7 @@ FORMULAS = (
     Formula(
         question="linear attention, prefill, per token per head", formula="4 d² + 4 c d FLOPs",
         tex=r"4d^2 + 4cd\ \text{FLOPs}", unit="FLOPs",
-        holds="full chunks, no delta rule; full attention takes 4 S d for S tokens",
+        holds="full chunks, no delta rule; full attention takes 4 S d per token that attends to S tokens",
         case="d = 128, chunks of c = 64",
         value=lambda: arithmetic.RecurrentState(heads=1, key=128, value=128).chunk_flops(64),
         by_hand=lambda: 4 * 128**2 + 4 * 64 * 128,
@@ -182,7 +182,7 @@ FORMULAS = (
         question="decode step", formula="B M_kv / (n W_hbm) + max(w P / (n W_hbm), 2 B P / (n C))",
         tex=r"\frac{B M_\text{kv}}{n W_\text{hbm}} + \max(\frac{wP}{n W_\text{hbm}}, \frac{2BP}{nC})",
         unit="s", holds="no communication, no launches",
-        case="70B in bf16, 8 v5p, 32 sequences of 8,192",
+        case="Llama 3 70B in bf16, 8 v5p, 32 sequences of 8,192",
         value=lambda: rules.decode_step(
             _M.params, _V5P, 8, batch=32, cache_bytes=arithmetic.kv_cache(_M, 8192).nbytes
         ).total_s,
@@ -197,7 +197,8 @@ FORMULAS = (
     Formula(
         question="goodput left by restarts", formula="e^(-t_restart / t_fail)",
         tex=r"e^{-t_\text{restart}/t_\text{fail}}", unit="%",
-        holds="no checkpoints, no lost work", case="600 s, a failure every 30 minutes",
+        holds="counts restarts only, not checkpoints or repeated work",
+        case="600 s, a failure every 30 minutes",
         value=lambda: 100 * reliability.restart_bound(1800, 600),
         by_hand=lambda: 100 * exp(-600 / 1800),
     ),

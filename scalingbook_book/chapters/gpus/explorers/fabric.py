@@ -201,7 +201,7 @@ FABRIC = Explorer(
         "op": Choice("collective", tuple(_OPS), "AllReduce"),
         "nbytes": Slider("array size M", 1e5, 1e11, 1e9, "log", "B"),
         "chip": Chips("chip", SWITCHED, "H100"),
-        "n": Slider("GPUs (minimum)", 8, 16384, 1024, "pow2"),
+        "n": Slider("GPUs (rounded up to whole domains)", 8, 16384, 1024, "pow2"),
         "domain": Choice("GPUs per domain", ("as built", "4", "8", "16", "32", "72", "144")),
         "oversubscription": Slider("oversubscription", 1.0, 8.0, 1.0, "pow2"),
         "ports": Choice("ports per switch", ("32", "64", "128"), "64"),

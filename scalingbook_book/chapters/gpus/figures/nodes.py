@@ -21,15 +21,15 @@ SYSTEM = "H100 80GB HBM3"
 
 
 def fat_tree() -> Figure:
-    """A fat tree with full bisection bandwidth, and an oversubscribed one."""
+    """A tree with full bisection bandwidth, which is a fat tree, and an oversubscribed one."""
     full, thin = Cluster.of(H100, POD), Cluster.of(H100, POD, oversubscription=2)
     rate, less = si(full.node_bytes_per_s, "B/s"), si(_crossing(thin), "B/s")
     return Figure(
         key="gpus.fat_tree",
         alt=f"Two trees of four nodes, with four of the eight GPUs of each node drawn. The first NIC of every node leads to the first leaf switch, the second to the second, and so on: each is a rail. "
         f"Leaves lead to spines. In one tree, every level carries {rate} per node; in the other, there are half as many spines, and {less} per node above the leaves.",
-        caption="A fat tree with full bisection bandwidth and one that is oversubscribed. In the first, "
-        f"every level carries {rate} per node. With half as many spines, only {less} per node is "
+        caption="A tree of switches with full bisection bandwidth (a fat tree) and one that is oversubscribed. "
+        f"In the first, every level carries {rate} per node. With half as many spines, only {less} per node is "
         "left for traffic that crosses the spine. A rail consists of the i-th NICs of all nodes and "
         f"their leaf switch. ({POD:,} H100s have {full.leaves} leaves and {full.spines} or "
         f"{thin.spines} spines; only some are drawn.)",

@@ -116,7 +116,7 @@ def _verdict(shared: str, now: float, ridge: float, T: int, chip: str) -> str:
 INTENSITY = Explorer(
     key="inference.intensity",
     title="Arithmetic intensity of attention: MHA, GQA, MQA and MLA",
-    question="In a model with 80 layers of 64 heads, can decode attention be compute-bound?",
+    question="When does attention become compute-bound, and how many sequences fit? (80 layers of 64 heads)",
     controls={
         "shared": Choice("keys and values", SHARED, SHARED[2]),
         "chip": Chips("chip", CHIPS, "TPU v5e"),

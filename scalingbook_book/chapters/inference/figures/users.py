@@ -31,7 +31,7 @@ def front() -> Figure:
         f"each curve from top left to bottom right. No curve gets below {fastest:.2g} ms.",
         caption="Cost of output tokens against time per token, on 8 to 64 chips. The batch grows along each "
         "curve: the cost falls by a factor of more than fifty, while the latency rises only a few-"
-        "fold. More chips are faster only up to a point, and they cost more. (Llama 3 70B, int8, "
+        "fold. More chips are faster only up to a point, and a token costs more on them. (Llama 3 70B, int8, "
         "TPU v5e at its list price, context 2,048; decode only.)",
         parts=lambda wide: [_chart(curves)],
     )

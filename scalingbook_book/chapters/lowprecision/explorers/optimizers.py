@@ -83,7 +83,8 @@ def _layouts(*, model: str, m: int, n: int, ways: int, batch: float) -> View:
     worst = max(ways_of, key=lambda one: one.total_s)
     found = models.find(model)
     share = orthogonalized(found) / (6 * found.active_params * batch * 1e6)
-    bars = Bars(Scale("time per matrix", "s"), [NAMES[one.name] for one in ways_of], series, stacked=True)
+    names = [NAMES[one.name] for one in ways_of]
+    bars = Bars(Scale("average time per matrix", "s"), names, series, stacked=True)
     return View(
         f"{m:,} × {n:,} on {ways} TPU v5p: the layout “{NAMES[best.name]}” is fastest and takes "
         f"{si(best.total_s, 's')}; “{NAMES[worst.name]}” takes {sig3(worst.total_s / best.total_s, 2)} "
@@ -102,7 +103,7 @@ def _layouts(*, model: str, m: int, n: int, ways: int, batch: float) -> View:
 LAYOUTS = Explorer(
     key="lowprecision.layouts",
     title="Layouts of Muon's iteration",
-    question="How long does it take to orthogonalize one matrix in each layout?",
+    question="How long does it take, on average, to orthogonalize a matrix in each layout?",
     controls={
         "model": Choice("model", MODELS, "Llama 3 70B"),
         "m": Slider("short side", 512, 8192, 8192, "pow2"),

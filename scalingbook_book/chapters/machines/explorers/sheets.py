@@ -39,9 +39,10 @@ def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, g
         [Series(name, list(row), color) for color, (name, row) in enumerate(values.items())],
     )
     return View(
-        f"One chip performs {si(dense, 'FLOPs/s')} and sends {si(reach, 'B/s')}. Its ridge point is "
-        f"{count_in_words(dense / bandwidth)}, and it performs {count_in_words(dense / reach)} FLOPs per "
-        f"byte that it sends ({count_in_words(naive)} as quoted).",
+        f"One chip performs {si(dense, 'FLOPs/s')} and sends {si(reach, 'B/s')}. With "
+        f"{si(bandwidth, 'B/s')} of memory bandwidth, its ridge point is "
+        f"{count_in_words(dense / bandwidth)}, and it performs {count_in_words(dense / reach)} FLOPs "
+        f"per byte that it sends ({count_in_words(naive)} as quoted).",
         (bars,),
         (
             Readout("dense compute", dense, "FLOPs/s"),

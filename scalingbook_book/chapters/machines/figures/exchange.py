@@ -45,8 +45,8 @@ def latency() -> Figure:
     return Figure(
         key="machines.latency",
         alt=f"The time of DeepEP's low-latency kernels against the number of ranks, from 8 to 256. Dispatch rises from {out[0]:.0f} to {out[-1]:.0f} µs and combine from {back[0]:.0f} to {back[-1]:.0f} µs. Both level off.",
-        caption="Time of dispatch and combine against the number of ranks, measured on H800 with 128 tokens "
-        "of width 7,168 and eight experts each. From 8 to 64 ranks, more and more of the bytes "
+        caption="Time of dispatch and combine against the number of ranks (GPUs), measured on H800s. Each rank "
+        "sends 128 tokens of width 7,168 to eight experts each. From 8 to 64 ranks, more and more of the bytes "
         "leave the node. Beyond that, nearly all of them do, so further ranks add little time.",
         parts=lambda wide: [
             Chart(

@@ -2,7 +2,7 @@
 
 from math import ceil, sqrt
 
-from scalingbook_book.chapters.machines.case import narrowest
+from scalingbook_book.chapters.machines.case import fastest_type
 from scalingbook_book.reader.explorers.view import Chart, Curve, Points, Scale
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.layout import key
@@ -76,15 +76,15 @@ RIDGES = (10, 100, 1000)
 def ridges() -> Figure:
     """What are the memory bandwidth and the compute rate of every machine?"""
     said = "; ".join(
-        f"{c.name} {count(rules.ChipRatios(c, narrowest(c)).ridge)} in {narrowest(c)}"
+        f"{c.name} {count(rules.ChipRatios(c, fastest_type(c)).ridge)} in {fastest_type(c)}"
         for row in FAMILIES.values()
         for c in row
     )
     return Figure(
         key="machines.ridges",
         alt=f"A scatter plot of compute rate against memory bandwidth, with logarithmic axes and dashed diagonals for ridge points of {', '.join(map(str, RIDGES))}. {said}.",
-        caption="Compute rate against memory bandwidth, for each machine in the narrowest data type that it "
-        "multiplies. Along a diagonal, the ridge point is constant. With narrower types, the ridge "
+        caption="Compute rate against memory bandwidth, for each machine in the data type with its highest "
+        "rate. Along a diagonal, the ridge point is constant. With narrower types, the ridge "
         "points of machines with HBM have risen from 150 to 1,900 FLOPs per byte. SRAM-based "
         "machines are far to the right, below 10.",
         parts=lambda wide: [_families(wide), _ridges(wide)],
@@ -103,7 +103,7 @@ def _ridges(wide: float) -> Chart:
         Points(
             name,
             [c.hbm_bytes_per_s for c in row],
-            [rules.ChipRatios(c, narrowest(c)).flops_per_s for c in row],
+            [rules.ChipRatios(c, fastest_type(c)).flops_per_s for c in row],
             [c.name if c in NAMED or (wide > 400 and c in MORE) else "" for c in row],
             color,
         )

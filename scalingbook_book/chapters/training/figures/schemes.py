@@ -36,8 +36,9 @@ def same_batch() -> Figure:
         alt=f"Four pairs of bars, for {', '.join(map(count, CHIPS))} chips. The compute time of a layer halves from pair "
         f"to pair, from {si(math[0], 's')} to {si(math[-1], 's')}. Gathering its weights "
         f"takes {si(network, 's')} in every pair.",
-        caption="Compute time and communication time of FSDP against the number of chips. Adding chips "
-        "shrinks each chip's compute, but not the weights that it has to gather. With FSDP, this "
+        caption="Compute time and communication time against the number of chips, if all chips shard the "
+        "weights (fully sharded data parallelism, FSDP). Adding chips shrinks each chip's compute, but not "
+        "the weights that it has to gather. With FSDP, this "
         f"batch keeps up to {count(int(last))} chips busy. (Forward pass of one simplified layer of Llama 3 70B, "
         f"with two matrices of {count(D)} × {count(F)}, on TPU v5p; 4 million tokens per step.)",
         parts=lambda wide: [_pairs(wide, math, network)],

@@ -118,9 +118,9 @@ def _verdict(before: Balance, after: Balance, chance: float, extra: int) -> str:
             f"times the mean load, so the GPUs compute {percent(before.balancedness)} of the time. "
         )
         how = f"{pluralize(extra, 'redundant expert')} per GPU" if extra else "no redundant experts"
-        said += f"EPLB with {how} reduces this to {after.busiest_chip:.3g}. "
-    more = "More tokens would remove it; no placement can." if chance > 1.02 else "That is negligible."
-    return f"{said}Random variation alone gives {chance:.3g}. {more}"
+        said += f"For the recorded loads, EPLB with {how} reduces this to {after.busiest_chip:.3g}. "
+    more = "Only more tokens per GPU reduce it." if chance > 1.02 else "That is negligible."
+    return f"{said}In any single step, random variation alone makes it about {chance:.3g}. {more}"
 
 
 BALANCE = Explorer(
