@@ -7,6 +7,7 @@ from scalingbook_lib.launch import Account, ServingLaunch, TrainingLaunch, emit,
 from scalingbook_lib.launch.changes import LEAST_GAIN, Change, ServingChange
 from scalingbook_lib.launch.emit import Emission
 from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.words import pluralize
 
 type Launch = TrainingLaunch | ServingLaunch
 
@@ -21,7 +22,7 @@ def launch_tables(one: Launch, binds: str = "") -> tuple[TextTable, ...]:
 def _launch(one: Launch, binds: str) -> TextTable:
     rows = [("model", one.model.name), ("machine", one.machine.name)]
     if isinstance(one, TrainingLaunch):
-        plan, sequences = one.plan, f"{one.batch:,} sequence{'s' * (one.batch > 1)}"
+        plan, sequences = one.plan, pluralize(one.batch, "sequence")
         rows += [
             ("batch", f"{sequences} of {one.T:,} tokens, {count(one.batch * one.T)} tokens"),
             ("each data-parallel rank", f"{one.accumulation:,} × {plan.microbatch:,} sequences"),
