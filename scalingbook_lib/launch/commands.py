@@ -16,6 +16,7 @@ from scalingbook_lib.launch.flags import LAUNCHERS, canonical, table
 from scalingbook_lib.launch.settings import LaunchError, Setting
 from scalingbook_lib.launch.shell import Script, Word
 from scalingbook_lib.launch.slurm import Allocation
+from scalingbook_lib.words import pluralize
 
 type Opener = Callable[[str], str | None]
 """Gives the text of a file that a command names, or None if there is none."""
@@ -331,9 +332,7 @@ def _allocated(
     said = {flag.key for one in given if (flag := rows.find(one.name))}
     if not each or not per_node or said & {per_node, "nodes", "gpus"}:
         return
-    notes.append(
-        f"The number of GPUs is that of the #SBATCH lines: {nodes:,} node{'s' * (nodes > 1)} of {each}."
-    )
+    notes.append(f"The number of GPUs is that of the #SBATCH lines: {pluralize(nodes, 'node')} of {each}.")
     yield Setting(rows.of("nodes").flag, str(nodes), allocation.line)
     yield Setting(rows.of(per_node).flag, str(each), allocation.line)
 

@@ -19,6 +19,7 @@ from scalingbook_lib.launch.training import (
     chips_of,
     domains,
     fill,
+    mean_type,
     model_of,
     sequence_of,
 )
@@ -27,7 +28,7 @@ from scalingbook_lib.models import ModelError, Transformer, find
 from scalingbook_lib.models.parts import Experts
 from scalingbook_lib.training import Plan
 from scalingbook_lib.training.remat import named
-from scalingbook_lib.units import BF16, FP32, DType, matrix_unit_dtype
+from scalingbook_lib.units import BF16, FP32, matrix_unit_dtype
 from scalingbook_lib.units import dtype as dtype_of
 
 NAME = "maxtext"
@@ -256,11 +257,6 @@ def _types(r: Reading) -> dict[str, Any]:
         "activations": compute,
         "moments": mean_type(r.dtype("first_moment", weights), weights),
     }
-
-
-def mean_type(first: DType, second: DType) -> DType:
-    """One type for two moments that may differ; its bytes are their mean."""
-    return first if first == second else DType(f"{first}/{second}", (first.bytes + second.bytes) / 2)
 
 
 def _remat(r: Reading, model: Transformer) -> str:

@@ -21,6 +21,7 @@ from scalingbook_lib.launch.training import (
     chips_of,
     divided,
     domains,
+    mean_type,
     model_of,
     on_all_nodes,
     sequence_of,
@@ -213,11 +214,6 @@ def _types(r: Reading) -> dict[str, Any]:
     else:
         r.idle("gradients", "first_moment", "second_moment", "master")
     return found
-
-
-def mean_type(first: DType, second: DType) -> DType:
-    """One type for two moments that may differ; its bytes are their mean."""
-    return first if first == second else DType(f"{first}/{second}", (first.bytes + second.bytes) / 2)
 
 
 def _wide_gradients(r: Reading, half: DType) -> bool:

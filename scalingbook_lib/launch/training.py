@@ -12,6 +12,7 @@ from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.machines import Chip, Cluster, Machine, machine_names
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan, TrainingEfficiency
+from scalingbook_lib.units import DType
 
 _SOFTWARE = {
     "maxtext": "MaxText",
@@ -187,6 +188,11 @@ def sequence_of(reading: Reading, given: Given, key: str) -> int:
             "--sequence 8192"
         )
     return reading.whole(key)
+
+
+def mean_type(first: DType, second: DType) -> DType:
+    """One type for two moments that may differ; its bytes are their mean."""
+    return first if first == second else DType(f"{first}/{second}", (first.bytes + second.bytes) / 2)
 
 
 def domains(model: Transformer) -> int | None:

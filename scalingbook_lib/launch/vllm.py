@@ -25,6 +25,7 @@ from scalingbook_lib.launch.training import Given
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.quantization import serving_types
 from scalingbook_lib.units import BF16, FP8
+from scalingbook_lib.words import pluralize
 
 NAME = "vllm"
 
@@ -142,7 +143,7 @@ def _refuse_decode_context(r: Reading, model: Transformer, tp: int, dcp: int) ->
         raise r.refuse(
             "dcp",
             f"splits the replicas of KV heads, and --tensor-parallel-size {tp} has {max(tp // heads, 1)} of "
-            f"the {heads:,} KV head{'s' * (heads > 1)}",
+            f"the {pluralize(heads, 'KV head')}",
             "write a degree of at most that number, or a larger tensor-parallel degree",
         )
 
