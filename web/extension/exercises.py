@@ -35,8 +35,8 @@ UPLOADED = (
     "<em>File &gt; Upload notebook</em>."
 )
 WRITE_AND_RUN = """<div class="exercise-programs">
-<p>An exercise that asks for a function is solved in the notebook. (JAX does not run on this page: its compiled part,
-jaxlib, has no build for browsers.)</p>
+<p>An exercise that asks for a function is solved in the notebook. (JAX does not run on this page: its
+compiled part, jaxlib, has no build for browsers.)</p>
 <ol>
 <li>{opened}</li>
 <li>Run its first cells, and write your function below the title of the exercise.</li>
