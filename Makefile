@@ -9,7 +9,7 @@ export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
 unexport PYTHONDONTWRITEBYTECODE # which container images set: every start of Python would compile every module again
 
-.PHONY: help book site serve test test-rest test-all durations lint size mutate attack trust renew fidelity stale bench execute lab alone colab canary pdf epub gettext slides release clean set-up set-up-book
+.PHONY: help book site serve test test-all durations lint size mutate attack trust renew fidelity stale bench execute lab alone colab canary pdf epub gettext slides release clean set-up set-up-book
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -25,9 +25,6 @@ serve: set-up-book ## serve the site as it was last built
 
 test: set-up ## check a change in about ten minutes; BASE=commit names the commit to compare with
 	@$(PYTHON) -m tools.testing quick
-
-test-rest: set-up ## run what `make test` left out: slow tests, full sweeps, every notebook, every page
-	@$(PYTHON) -m tools.testing rest
 
 test-all: set-up ## run every test once, in at most 45 minutes
 	@$(PYTHON) -m tools.testing all

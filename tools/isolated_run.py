@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import venv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +37,7 @@ UV = Path(sys.executable).with_name("uv")
 COLAB = ROOT / "tools" / "colab.txt"
 COLAB_PYTHON = "3.13"
 SET_UP_CELLS = 3  # code cells: the first one, the devices, the imports
+BATCHES = 16  # starts of pytest, each of which takes as long as the cells of a short notebook
 PYTEST = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--nbval-lax", "--nbval-current-env"]
 PYTEST += ["--nbval-cell-timeout=900", "--durations=5"]
 
@@ -77,12 +78,21 @@ class Run:
         kind = "from the site" if self.carrying else "beside a wheel"
         return f"{self.notebook} {kind} on {self.on.name}"
 
+    @property
+    def folder_name(self) -> str:
+        return str(self).replace("/", "-").replace(" ", "-")
+
+    @property
+    def compiles(self) -> bool:
+        """Whether cells beyond the set-up run, which may compile programs for TPUs."""
+        return bool(self.carrying) and self.on.whole
+
     def notebook_to_run(self) -> NotebookNode:
         """Return the notebook, or only its set-up cells."""
         copy = self.notebook.committed()
         if self.carrying:
             copy = first_cell.put(copy, self.carrying)
-            return copy if self.on.whole else NotebookNode(copy | {"cells": list(_set_up_cells(copy.cells))})
+            return copy if self.compiles else NotebookNode(copy | {"cells": list(_set_up_cells(copy.cells))})
         return NotebookNode(copy | {"cells": list(_set_up_cells(copy.cells))})
 
 
@@ -198,36 +208,54 @@ def index() -> Iterator[Index]:
     server.shutdown()
 
 
-def run(what: Run, wheel: Path, empty: Index) -> str:
-    """Copy a notebook into an empty folder, run it, and return what went wrong, or ""."""
-    home = WORK / str(what).replace("/", "-").replace(" ", "-")
+def run(batch: Sequence[Run], wheel: Path, empty: Index) -> str:
+    """Run notebooks on the same versions, each in its own empty folder; return what went wrong, or ""."""
+    first = batch[0]
+    home = WORK / first.folder_name
     shutil.rmtree(home, ignore_errors=True)
-    alone = home / "alone"
-    alone.mkdir(parents=True)
-    nbformat.write(what.notebook_to_run(), alone / what.notebook.path.name)
-    if not what.carrying:
-        (alone / wheel.name).symlink_to(wheel)
-    if what.carrying and what.on.whole:  # set-up cells compile nothing
+    paths: list[Path] = []
+    for one in batch:
+        alone = home / one.folder_name
+        alone.mkdir(parents=True)
+        paths.append(alone / one.notebook.path.name)
+        nbformat.write(one.notebook_to_run(), paths[-1])
+        if not one.carrying:
+            (alone / wheel.name).symlink_to(wheel)
+    if first.compiles:
         environment.profile(home / "ipython", environment.COMPILE_CACHE)
-    problem = run_failure(alone / what.notebook.path.name, what.on, empty)
+    problem = run_failure(home, paths, first.on, empty)
     if not problem:
         shutil.rmtree(home)
-    return f"{what}: {problem}" if problem else ""
+    return problem
 
 
-def run_failure(notebook: Path, on: Versions, empty: Index) -> str:
-    """Run a notebook in its folder on these versions; return what went wrong, or "" where it passed."""
-    command = [on.home / "bin" / "python", "-P", "-m", "pytest", *PYTEST, notebook.name]
+def run_failure(home: Path, paths: list[Path], on: Versions, empty: Index) -> str:
+    """Run these notebooks on these versions; return what went wrong, or "" where all passed."""
+    command = [on.home / "bin" / "python", "-P", "-m", "pytest", *PYTEST]
     done = subprocess.run(
-        command,
-        cwd=notebook.parent,
-        env=_variables(notebook.parents[1], empty),
+        [*command, *(path.relative_to(home) for path in paths)],
+        cwd=home,
+        env=_variables(home, empty),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-    return f"status {done.returncode}\n{done.stdout[-12_000:]}" if done.returncode else ""
+    if not done.returncode:
+        return ""
+    names = ", ".join(path.parent.name for path in paths)
+    return f"{names}: status {done.returncode}\n{done.stdout[-12_000:]}"
+
+
+def batches(planned: Sequence[Run]) -> Iterator[list[Run]]:
+    """Yield batches of runs that share versions and a profile; the longest notebooks start first."""
+    # A notebook's size tells roughly how long it runs.
+    longest_first = sorted(planned, key=lambda run: -run.notebook.path.stat().st_size)
+    kinds = {(run.on, run.compiles): None for run in planned}
+    for kind in sorted(kinds, key=lambda kind: not kind[1]):
+        same = [run for run in longest_first if (run.on, run.compiles) == kind]
+        count = BATCHES if len(same) > BATCHES else 1
+        yield from (same[start::count] for start in range(count))
 
 
 def _variables(home: Path, empty: Index) -> dict[str, str]:
@@ -275,15 +303,15 @@ def main(argv: list[str] | None = None) -> int:
     on = [make() for make in (colab, newest) if asked.only in (None, make.__name__)]
     before = {versions: _installed_paths(versions) for versions in on}
     planned = [run for versions in on for run in runs(versions, asked.stems, carrying)]
-    # The longest first, so that no worker waits long at the end.
-    planned.sort(key=lambda run: -run.on.whole * bool(run.carrying) * run.notebook.path.stat().st_size)
     with index() as empty, ThreadPoolExecutor(asked.jobs) as pool:
-        problems = list(filter(None, pool.map(lambda one: _report(run(one, made, empty)), planned)))
+        problems = list(
+            filter(None, pool.map(lambda batch: _report(run(batch, made, empty)), batches(planned)))
+        )
     problems += [_report(f"the index was asked for {path}") for path in empty.requests]
     installed = (new for v in on for new in _installed_paths(v) - before[v])
     problems += [_report(f"was installed: {new}") for new in installed]
     print(
-        f"{len(planned)} runs alone, {len(problems)} failed, {time.monotonic() - started:.0f} s", flush=True
+        f"{len(planned)} runs alone, {len(problems)} problems, {time.monotonic() - started:.0f} s", flush=True
     )
     return 1 if problems else 0
 

@@ -79,11 +79,11 @@ def test_a_notebook_runs_alone_and_one_that_reads_the_repository_fails(
 ):
     monkeypatch.setattr(isolated_run, "WORK", tmp_path / "work")
     one = isolated_run.Run(Notebook("exercises", "sums", root=executed), made[1], carrying)
-    assert isolated_run.run(one, made[0], empty) == ""
+    assert isolated_run.run([one], made[0], empty) == ""
     assert empty.requests == []
     put(one.notebook, 'open("../solutions/sums.md").read()')
-    problem = isolated_run.run(one, made[0], empty)
-    assert problem.startswith("exercises/sums ")
+    problem = isolated_run.run([one], made[0], empty)
+    assert problem.startswith("exercises-sums-")
     assert "FileNotFoundError" in problem
 
 
@@ -91,8 +91,17 @@ def test_a_request_to_the_package_index_fails_the_run(executed, made, empty, tmp
     monkeypatch.setattr(isolated_run, "WORK", tmp_path / "work")
     one = isolated_run.Run(Notebook("exercises", "sums", root=executed), made[1])
     put(one.notebook, "%pip install --quiet jax-metal")
-    isolated_run.run(one, made[0], empty)
+    isolated_run.run([one], made[0], empty)
     assert empty.requests[0] == "/simple/jax-metal/"
+
+
+def test_batches_hold_each_run_once_and_share_versions_and_a_profile(tmp_path):
+    colab, newest = (isolated_run.Versions(name, tmp_path, name == "colab") for name in ("colab", "newest"))
+    planned = [run for on in (newest, colab) for run in isolated_run.runs(on, [], CARRYING)]
+    batches = list(isolated_run.batches(planned))
+    assert sorted(str(run) for batch in batches for run in batch) == sorted(map(str, planned))
+    assert {len({(run.on, run.compiles) for run in batch}) for batch in batches} == {1}
+    assert len(batches) < len(planned) / 4
 
 
 def test_only_set_up_cells_run_where_tests_run_every_cell(executed, tmp_path):

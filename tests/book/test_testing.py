@@ -17,10 +17,10 @@ def one_slow_test(monkeypatch):
     ("test", "marks", "wanted"),
     [
         (FAST, set(), {"quick", "all"}),
-        (SLOW, set(), {"rest", "all"}),
-        (FAST, {"sampled"}, {"quick", "rest", "all"}),
-        (SLOW, {"sampled"}, {"quick", "rest", "all"}),
-        (BROWSER, set(), {"rest", "all"}),
+        (SLOW, set(), {"all"}),
+        (FAST, {"sampled"}, {"quick", "all"}),
+        (SLOW, {"sampled"}, {"quick", "all"}),
+        (BROWSER, set(), {"all"}),
         (BROWSER, {"smoke"}, {"quick", "all"}),
         (BROWSER, {"quick_only"}, {"quick"}),
     ],
@@ -43,7 +43,7 @@ def test_only_the_quick_scope_takes_samples(monkeypatch):
     assert len(set(scope.sample(range(100)))) == 10
     assert scope.sample(range(100)) == scope.sample(range(100))
     monkeypatch.setenv("TEST_SCOPE", "fast")
-    with pytest.raises(ValueError, match="write one of quick, rest, all"):
+    with pytest.raises(ValueError, match="write one of quick, all"):
         scope.current()
 
 

@@ -1,4 +1,4 @@
-"""`python -m tools.testing quick|rest|all`."""
+"""`python -m tools.testing quick|all`."""
 
 from tools.testing.run import main
 

@@ -1,7 +1,7 @@
 """Run the steps of a test run on two cores, and show how far they are: `python -m tools.testing quick`.
 
-`make test` runs the scope ``quick``, `make test-all` the scope ``all``, and `.ci/run` the scopes ``quick``
-and ``rest`` (see `tools.testing.scope`). Each step is a command whose output goes to `.make/test/<step>.log`.
+`make test` runs the scope ``quick``, and `make test-all` and `.ci/run` run the scope ``all`` (see
+`tools.testing.scope`). Each step is a command whose output goes to `.make/test/<step>.log`.
 The output of a step is printed only where it fails, and the other steps still run.
 """
 
@@ -70,8 +70,7 @@ class Running:
 def steps(scope: Scope) -> Iterator[Step]:
     """Yield the steps of a scope in the order in which they start."""
     yield Step("site", (sys.executable, "-m", "web.site", "build"))
-    if scope != "rest":
-        yield Step("lint", ("make", "lint"))
+    yield Step("lint", ("make", "lint"))
     chapters = "tests/core/chapters"
     yield _bare("core-chapters", chapters)
     yield _bare("core", f"--ignore={chapters}", "tests/core")

@@ -1,9 +1,9 @@
-"""The three scopes of a test run, and which tests belong to each of them.
+"""The two scopes of a test run, and which tests belong to each of them.
 
 - ``quick`` is `make test`: every test that takes at most three CPU seconds, with a sample of the drawn
   examples and swept states, and the browser tests marked ``smoke``.
-- ``rest`` is what ``quick`` leaves out: the slow tests, the sampled tests in full, the other browser tests.
-- ``all`` is everything once, and the default, so that a plain ``pytest`` never leaves anything out.
+- ``all`` is `make test-all`: everything once. It is the default, so that a plain ``pytest`` never leaves
+  anything out.
 
 The scope comes from the environment variable ``TEST_SCOPE``, because the tests of the core also run where
 nothing but pytest is installed. Standard library only, for the same reason.
@@ -18,11 +18,11 @@ from typing import Literal, cast
 
 from tools.environment import ROOT
 
-type Scope = Literal["quick", "rest", "all"]
+type Scope = Literal["quick", "all"]
 
 DURATIONS = ROOT / "tests" / "durations.csv"
 SLOW_CPU_S = 3.0
-SCOPES = ("quick", "rest", "all")
+SCOPES = ("quick", "all")
 EXAMPLES_SHARE = 10  # `quick` draws one example for every ten of the full run
 
 
@@ -55,11 +55,8 @@ def slow() -> frozenset[str]:
 
 def wanted(test: str, marks: set[str]) -> bool:
     """Return whether the current scope runs a test, given its node id and the names of its markers."""
-    scope = current()
-    if "quick_only" in marks:  # the other scopes test this more thoroughly elsewhere
-        return scope == "quick"
-    if scope == "all":
-        return True
-    sampled = "sampled" in marks
-    fast = "smoke" in marks if test.startswith("tests/browser/") else sampled or test not in slow()
-    return fast if scope == "quick" else sampled or not fast
+    if current() == "all":
+        return "quick_only" not in marks  # another test shows the same more thoroughly
+    if test.startswith("tests/browser/"):
+        return bool(marks & {"smoke", "quick_only"})
+    return "sampled" in marks or test not in slow()
