@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 from tools import wheel
+from tools.testing.scope import DURATIONS
 from web import vendor
 
 PYTEST = ("_pytest", "pytest", "pluggy", "iniconfig", "packaging", "pygments")
@@ -41,7 +42,7 @@ def carried():
         data / "model_oracle.json",
         *data.glob("vectors/*.json"),
     )
-    for path in (*scope, *_core(), *CORE.rglob("*.txt"), *CORE.rglob("*.json"), *tables):
+    for path in (*scope, DURATIONS, *_core(), *CORE.rglob("*.txt"), *CORE.rglob("*.json"), *tables):
         # these need hypothesis, processes, a table beside them, and binary files
         if not path.name.startswith(("test_fuzz_", "test_cli_", "test_wrong_answers", "test_xplane_h100")):
             files[path.relative_to(vendor.ROOT).as_posix()] = path.read_text(encoding="utf-8")
