@@ -2,6 +2,7 @@
 
 from scalingbook_book.chapters.training.figures import (
     batch,
+    groups,
     machine,
     optimum,
     packing,
@@ -15,6 +16,7 @@ FIGURES = (
     schemes.four_schemes,
     schemes.three_lanes,
     machine.zero,
+    groups.hybrid,
     machine.piece_of_a_ring,
     machine.memory_of_a_chip,
     machine.bubble,
