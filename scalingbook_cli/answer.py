@@ -129,7 +129,7 @@ def format_value(value: float, unit: str) -> str:
     if unit == "B":
         return nbytes(value)
     if unit == "USD":
-        return f"{count_in_words(value)} USD" if abs(value) >= 1e6 else f"{value:,.3g} USD"
+        return f"{count_in_words(value) if abs(value) >= 1e6 else price(value)} USD"
     if unit == SHARE:
         return percent(value, 3)
     if unit == "s" and abs(value) >= 86_400:

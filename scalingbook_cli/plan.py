@@ -293,11 +293,17 @@ class PlanRequest:
         near = recommendation.published(self.model, self.machine, step)
         confidence = plan_tables.Confidence(objective=objective, margin=margin, headroom=left, near=near)
         known |= confidence.values(step)
-        return StepAnswer(step, known, self._beside(confidence), confidence=confidence)
+        return StepAnswer(
+            step, known, self._beside(confidence), self._not_beside(confidence), confidence=confidence
+        )
 
     def _beside(self, confidence: plan_tables.Confidence) -> tuple[TextTable, ...]:
-        """The nearest published plan, if the error of predictions is known."""
-        return (confidence.table,) if self.pessimistic else ()
+        """The nearest published plan, if the error of predictions is known and the plan fits the machine."""
+        return (confidence.table,) if self.pessimistic and confidence.near.step else ()
+
+    def _not_beside(self, confidence: plan_tables.Confidence) -> tuple[str, ...]:
+        """A sentence on the nearest published plan, if it does not fit the machine."""
+        return (str(confidence.near),) if self.pessimistic and not confidence.near.step else ()
 
     def best(
         self,
@@ -336,6 +342,7 @@ class PlanRequest:
             details = (f"No plan leaves the headroom of {percent(found.asked)}.", *details)
         if self.pessimistic and found.unusual:
             details = (found.unusual, *details)
+        details = (*details, *self._not_beside(confidence))
         listed = (tables[0], *self._beside(confidence), *tables[1:])
         return StepAnswer(ranking.winner.step, known, listed, details, confidence=confidence)
 

@@ -113,12 +113,12 @@ class Confidence:
 
     @property
     def table(self) -> TextTable:
-        """The nearest published plan, and its predicted step for the question."""
+        """The nearest published plan, and its predicted step for the question; the plan has to fit it."""
         plan, step = self.near.plan, self.near.step
+        if step is None:
+            raise ValueError(str(self.near))
         run = f"{plan.model}, {plan.shape.chips:,} {plan.chip}, {count(plan.shape.T)} tokens"
-        here = si(step.total_s, "s") if step else "does not fit this number of chips"
-        held = si(step.memory.total, "B") if step else ""
-        row = (run, plan.degrees, percent(plan.mfu), here, held)
+        row = (run, plan.degrees, percent(plan.mfu), si(step.total_s, "s"), si(step.memory.total, "B"))
         columns = ("published run", "plan", "its MFU", "time here", "memory here")
         return TextTable("Nearest published plan", columns, (row,), words=(0, 1))
 

@@ -516,7 +516,7 @@ class ServeRequest:
         batch = f"batch size {count(int(one.slots))}"
         yield f"Layout: {layout.degrees}; {many} with {batch}; {dtypes}"
         itl = f"ITL {si(one.itl_s, 's')}{shared.band(one.itl_s, self.interval_factor, 's')}"
-        cost = "" if usd is None else f", ${price(usd)} per 1M tokens"
+        cost = "" if usd is None else f", ${price(usd)} per million tokens"
         rate = si(replicas * one.tokens_per_s, "tokens/s")
         yield f"TTFT {si(one.ttft_s, 's')}, {itl}, {rate}{cost}"
         yield shared.memory_line(held, held.chip)

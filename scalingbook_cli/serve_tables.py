@@ -4,7 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scalingbook_cli import shared
-from scalingbook_cli.answer import DerivationLine, TextTable, fields_of, figure, name_value_table, product
+from scalingbook_cli.answer import (
+    DerivationLine,
+    TextTable,
+    fields_of,
+    figure,
+    name_value_table,
+    price,
+    product,
+)
 from scalingbook_cli.shared import sum_line
 from scalingbook_lib.inference import Serving, ServingMemory
 from scalingbook_lib.machines.age import ChipPrice
@@ -14,15 +22,11 @@ from scalingbook_lib.units import count, count_in_words, percent, rounded, si
 
 def front(found: Front, most: int) -> TextTable:
     """The Pareto-optimal layouts from the fastest to the cheapest, at most `most` of them."""
-    cost = "USD/1M" if found.unit == "USD" else "hours/1M"
-    columns = ("layout", "replicas", "batch", "prompts", "TTFT", "ITL", cost, "bottleneck")
-    rows = [_line(found.points[i]) for i in evenly_spaced(len(found.points), most)]
-    return TextTable(
-        f"{len(rows)} of {len(found.points)} options on the Pareto front, fastest to cheapest",
-        columns,
-        tuple(rows),
-        words=(0, 3, 7),
-    )
+    columns = ("layout", "replicas", "batch", "prompts", "TTFT", "ITL", "cost", "bottleneck")
+    rows = [_line(found.points[i], found.unit) for i in evenly_spaced(len(found.points), most)]
+    shown = f"{len(rows)} of {len(found.points)} options on the Pareto front, fastest to cheapest"
+    title = f"{shown} ({found.unit} per million output tokens)"
+    return TextTable(title, columns, tuple(rows), words=(0, 3, 7))
 
 
 def evenly_spaced(n: int, most: int) -> list[int]:
@@ -32,15 +36,16 @@ def evenly_spaced(n: int, most: int) -> list[int]:
     return sorted({round(i * (n - 1) / max(most - 1, 1)) for i in range(most)} | {n - 1})[-most:]
 
 
-def _line(p: Option) -> tuple[str, ...]:
+def _line(p: Option, unit: str) -> tuple[str, ...]:
     times = (si(p.ttft_s, "s"), si(p.itl_s, "s"))
+    cost = price(p.cost) if unit == "USD" else count(p.cost)
     return (
         p.layout.degrees,
         f"{p.copies:,}",
         count(p.sequences),
         p.serving.policy,
         *times,
-        count(p.cost),
+        cost,
         p.bottleneck,
     )
 
@@ -109,16 +114,21 @@ def tables(
     peak: Serving,
     memory: ServingMemory,
     usd: float | None,
-    price: ChipPrice,
+    chip_price: ChipPrice,
     capacity: Capacity,
 ) -> tuple[TextTable, ...]:
     """Tables of requests, the step, memory and traffic."""
     at_peak = "total at documented peaks", si(peak.step.total_s, "s")
     step = shared.times("Time of a decode step", one.step.terms, one.step.total_s, at_peak)
-    return (_requests(one, usd, price, capacity), step, shared.memory(memory, memory.chip), *_traffic(one))
+    return (
+        _requests(one, usd, chip_price, capacity),
+        step,
+        shared.memory(memory, memory.chip),
+        *_traffic(one),
+    )
 
 
-def _requests(one: Serving, usd: float | None, price: ChipPrice, capacity: Capacity) -> TextTable:
+def _requests(one: Serving, usd: float | None, chip_price: ChipPrice, capacity: Capacity) -> TextTable:
     rows = [
         ("decoding sequences", count(one.batch)),
         ("TTFT", si(one.ttft_s, "s")),
@@ -130,7 +140,7 @@ def _requests(one: Serving, usd: float | None, price: ChipPrice, capacity: Capac
         *capacity.rows,
     ]
     if usd is not None:
-        rows += [("USD per million output tokens", count(usd)), ("price", str(price))]
+        rows += [("USD per million output tokens", price(usd)), ("price of a chip", str(chip_price))]
     if one.joules_per_token is not None:
         rows.append(("energy per output token (chips only)", si(one.joules_per_token, "J")))
     return name_value_table("One replica", rows)
@@ -177,7 +187,7 @@ def values(one: Serving, memory: ServingMemory, usd: float | None) -> dict[str, 
     }
 
 
-def derivation(one: Serving, memory: ServingMemory, price: float | None) -> Iterator[DerivationLine]:
+def derivation(one: Serving, memory: ServingMemory, usd_per_hour: float | None) -> Iterator[DerivationLine]:
     """The lines for the decode step, memory, cycle and rate, and the cost at a price per chip-hour."""
     yield sum_line("T_step", one.step.terms, one.step.total_s, "s")
     yield sum_line("memory per chip", memory.terms, memory.total, "B")
@@ -188,9 +198,8 @@ def derivation(one: Serving, memory: ServingMemory, price: float | None) -> Iter
     name, rate = "output tokens per second of a replica", one.tokens_per_s
     numbers = f"{product(one.batch, one.G)} / {figure(one.cycle_s)}"
     yield DerivationLine(name, "B · G / T_cycle", numbers, rate, "tokens/s")
-    if price is not None:
+    if usd_per_hour is not None:
         formula = "USD/hour · chips / 3600 / (tokens/s) · 1e6"
-        numbers = f"{product(price, one.chips)} / 3600 / {figure(rate)} · 1e6"
-        yield DerivationLine(
-            "USD per million output tokens", formula, numbers, one.usd_per_million(price), "USD"
-        )
+        numbers = f"{product(usd_per_hour, one.chips)} / 3600 / {figure(rate)} · 1e6"
+        usd = one.usd_per_million(usd_per_hour)
+        yield DerivationLine("USD per million output tokens", formula, numbers, usd, "USD")

@@ -29,6 +29,8 @@ from tools.scored_rows import (
     which,
 )
 
+TRUSTED = 0.15  # mean error below which the page advises to use a number itself
+EXAMPLE = "llama3-405b-h100-sxm-16384-bf16-01"  # the run whose prediction the page follows
 FEWEST = 3  # rows of a line in the data file of groups
 PEERS = {
     "aiconfigurator": "aiconfigurator",
@@ -69,6 +71,25 @@ def _classes() -> Cells:
     yield "Peak memory of a training step", str(len(held)), none, memory, memory, memory, none, none
     unseen = error_and_coverage(mean_size(one.error for one in own), share_of(one.in_interval for one in own))
     yield "Kernels on our own H100 and H200", str(len(own)), none, none, unseen, none, none, none
+
+
+def _trust() -> Cells:
+    """What the page advises to use: the number, or its band where the error of a new source is large."""
+    for name in CLASSES:
+        group = _rows_of(name)
+        unseen = mean_size(one.out.get("source", one.out.get("chip")) for one in group)
+        yield _advice(name, len(group), mean_size(one.found.error for one in group), unseen)
+    held, own = training_compared.held(), own_rows.kernels()
+    yield _advice("GPU-hours of a whole run", cost_report.accuracy().runs, None, cost_report.accuracy().error)
+    yield _advice("Peak memory of a training step", len(held), None, training_compared.size(held))
+    yield _advice("Kernels on our own H100 and H200", len(own), None, mean_size(one.error for one in own))
+
+
+def _advice(name: str, count: int, known: float | None, unseen: float | None) -> tuple[str, ...]:
+    if unseen is None:
+        raise ValueError(f"{name}: no error of rows that the fit has not seen")
+    use = "the number" if unseen < TRUSTED else "the band"
+    return name, f"{count:,}", share(known), share(unseen), use
 
 
 def _speeds(rows: Iterable[Entry]) -> Iterator[tuple[float, float]]:
@@ -125,6 +146,35 @@ def _beyond() -> dict[str, str]:
     cells = (row for row in _beside_peers() if row[0] != PEERS["aiconfigurator"])
     times = [_percents(theirs) / _percents(new) for *_, theirs, _bias, _known, new in cells]
     return {"peers_least": f"{min(times):.0f}", "peers_most": f"{max(times):.0f}"}
+
+
+def _of_peers() -> dict[str, str]:
+    """The smallest and the largest mean error of each peer among its classes."""
+    told: dict[str, str] = {}
+    for name, called in PEERS.items():
+        errors = sorted((row[3] for row in _beside_peers() if row[0] == called), key=_percents)
+        told |= {f"{name}_least": errors[0], f"{name}_most": errors[-1]}
+    return told
+
+
+def _example() -> dict[str, str]:
+    """The measured and the predicted step time of the run whose prediction the page follows."""
+    (one,) = (row for row in entries("training_runs") if row.id == EXAMPLE)
+    (row,) = (row for row in read("training_runs") if row.get("run_id") == EXAMPLE)
+    found = one.found
+    if one.roofline is None or not found.in_interval or found.error >= 0:
+        raise ValueError(f"{EXAMPLE}: the text describes a prediction that is too short and inside its band")
+    return {
+        "example_chips": f"{int(row['chips']):,}",
+        "example_mfu": share(float(row["mfu"]), 0),
+        "example_measured": f"{found.measured.middle:.2f} s",
+        "example_roofline": f"{found.measured.middle * (1 + one.roofline):.2f} s",
+        "example_predicted": f"{found.predicted.middle:.2f} s",
+        "example_error": share(-found.error),
+        "example_factor": f"{found.factor:.2f}",
+        "example_low": f"{found.interval.low:.2f}",
+        "example_high": f"{found.interval.high:.2f} s",
+    }
 
 
 def _percents(cell: str) -> float:
@@ -249,6 +299,10 @@ def numbers() -> dict[str, str]:
         **own_rows.served(),
         **own_rows.quoted(),
         **_beyond(),
+        **_of_peers(),
+        **_example(),
+        "trusted": share(TRUSTED, 0),
+        "own_kernels": share(mean_size(one.error for one in own_rows.kernels())),
     }
 
 
@@ -257,6 +311,7 @@ PAGE = Page(
     stem="fidelity",
     values=numbers,
     tables={
+        "trust": _trust,
         "classes": _classes,
         "peers": _beside_peers,
         "gpu_hours": cost_report.rows,

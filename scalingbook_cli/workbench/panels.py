@@ -14,6 +14,8 @@ from scalingbook_lib.machines import Machine, Slice
 from scalingbook_lib.units import count, count_in_words, rounded, si
 
 type Panel = dict[str, Any]
+RUN = "The whole run"  # the table of a training run, which only the cost panel shows
+LONG_DAYS, SHORTER_DAYS = 365, 90  # of a run that is too long for most projects, and of one that is not
 _EMPTY: Panel = {"told": [], "searched": [], "tables": [], "lines": [], "refused": False}
 
 
@@ -35,6 +37,9 @@ def _command(setup: WorkbenchSetup, command: str) -> Panel:
     found: Panel = {**answered(setup, command).json(), "fit": settled(setup, command).json(command)}
     if found["refused"]:  # the first line has the reason
         return found | {"told": []}
+    found["tables"] = [table for table in found["tables"] if table["title"] != RUN]
+    if command == "plan":
+        found["told"] += _too_long(setup)
     found["fit"]["bar"] = shown.bar(found["fit"]["short"], found["fit"]["fits"], NUMBERS[command](setup))
     return found | {"picture": pictures.drawn(setup, command)}
 
@@ -72,19 +77,14 @@ def _roofline(setup: WorkbenchSetup) -> Panel:
 
 
 def _cost(setup: WorkbenchSetup) -> Panel:
-    """The cost of the run as planned and as expected, and that of a million output tokens in a sentence."""
+    """The run as planned and as expected, its cost, and that of a million output tokens in a sentence."""
     answers = {}
     for command in WHAT:
         try:
             answers[command] = answered(setup, command)
         except ValueError:  # its own panel says why
             continue
-    tables = [
-        table
-        for one in answers.values()
-        for table in one.json()["tables"]
-        if table["title"] == "The whole run"
-    ]
+    tables = [table for one in answers.values() for table in one.json()["tables"] if table["title"] == RUN]
     told = []
     if (trained := answers.get("plan")) and not trained.answer.refused:
         told += _run_cost(trained.answer.values)
@@ -102,6 +102,18 @@ def _run_cost(values: Any) -> list[str]:
         return []
     whole, steps = (count_in_words(rounded(run["usd"])) for run in (expected, planned))
     return [f"Training is expected to cost {whole} USD ({steps} USD for the steps alone)."]
+
+
+def _too_long(setup: WorkbenchSetup) -> list[str]:
+    """A remark on a run that is expected to take more than a year, with the chips that would shorten it."""
+    run: Any = answered(setup, "plan").answer.values.get("billed")
+    if not run or run["days"] <= LONG_DAYS:
+        return []
+    chips = rounded(read(setup, "plan")["machine"].chips * run["days"] / SHORTER_DAYS, 2)
+    return [
+        f"A run of {count(round(run['days']))} days is too long for most projects. At the same efficiency, "
+        f"about {count(chips)} chips would finish it in {SHORTER_DAYS} days."
+    ]
 
 
 def _called(machine: Machine) -> str:

@@ -120,8 +120,8 @@ class Front(Result):
         )
 
     def price(self, option: Option) -> str:
-        """The cost of a million output tokens."""
-        cost = count(rounded(option.cost))
+        """The cost of a million output tokens with three significant digits: '$4.00' and '$12.4'."""
+        cost = f"{option.cost:#.3g}" if 0.1 <= option.cost < 99.9 else count(rounded(option.cost))
         return f"${cost}" if self.unit == USD else f"{cost} {self.unit}"
 
     def __str__(self) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shlex
 
 import pytest
@@ -65,6 +66,36 @@ def test_the_status_bar_gives_the_days_that_the_whole_run_is_expected_to_take():
     (days,) = [row for row in table["rows"] if row[0] == "days"]
     bar = said("panel", (SMALL, ""), panel="plan")["fit"]["bar"]
     assert f"{days[2]}\N{NO-BREAK SPACE}days expected ({days[1]} for the steps alone)" in bar
+
+
+def test_the_table_of_the_whole_run_is_shown_only_with_the_cost():
+    tables = {name: said("panel", (SMALL, ""), panel=name)["tables"] for name in ("plan", "cost")}
+    shown = {name: [table["title"] for table in found] for name, found in tables.items()}
+    assert panels.RUN not in shown["plan"]
+    assert panels.RUN in shown["cost"]
+
+
+def test_a_run_of_more_than_a_year_is_called_too_long_with_the_chips_that_would_shorten_it():
+    values = SMALL | {"tokens": "1T"}
+    days = said("values", (values, ""))["plan"]["billed"]["days"]
+    assert days > panels.LONG_DAYS
+    chips = 16 * days / panels.SHORTER_DAYS
+    remark = said("panel", (values, ""), panel="plan")["told"][-1]
+    assert remark.startswith(f"A run of {round(days):,} days is too long")
+    (written,) = re.findall(r"about ([\d,]+) chips", remark)
+    assert int(written.replace(",", "")) == pytest.approx(chips, rel=0.05)
+    short = said("panel", (SMALL | {"tokens": "1G"}, ""), panel="plan")["told"]
+    assert not any("too long" in line for line in short)
+
+
+def test_the_cost_of_a_token_is_printed_with_the_same_digits_in_every_sentence_and_table():
+    shown = said("panel", (SMALL, ""), panel="serve")
+    usd = panels.price(said("values", (SMALL, ""))["serve"]["usd_per_million_output_tokens"])
+    cells = [row[1] for table in shown["tables"] for row in table["rows"] if row[0].startswith("USD per")]
+    assert cells == [usd]
+    assert f"${usd} per million" in "".join(shown["told"])
+    assert f"${usd} per million" in shown["fit"]["bar"].replace("\N{NO-BREAK SPACE}", " ")
+    assert shown["lines"][-1]["value"] == f"{usd} USD"
 
 
 @pytest.fixture
@@ -274,3 +305,13 @@ def test_each_sentence_on_how_far_predictions_are_off_is_said_once():
 
 def test_a_stranger_among_the_fields_is_refused():
     assert "no field 'color'" in said("lines", ({"color": "red"}, ""))["error"]
+
+
+def test_the_nearest_published_plan_has_a_table_only_where_it_fits_the_machine():
+    fits = said("panel", ({"model": "llama-3-8b", "machine": "h100:64", "batch": "512"}, ""), panel="plan")
+    assert "Nearest published plan" in [table["title"] for table in fits["tables"]]
+    assert not any("nearest published plan" in line for line in fits["searched"])
+    misses = said("panel", ({}, ""), panel="plan")
+    assert "Nearest published plan" not in [table["title"] for table in misses["tables"]]
+    (line,) = [line for line in misses["searched"] if "nearest published plan" in line]
+    assert line.endswith("It does not fit this number of chips.")
