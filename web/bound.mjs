@@ -29,7 +29,7 @@ function setting(control) {
   return `${label} ${shown ?? (field instanceof HTMLInputElement ? field.value : "")}`;
 }
 
-/** An explorer's controls become one line, an answer's box a line to write on. @param {Element} article */
+/** An explorer's controls become one line, an answer's box a line to write on, unless it is given in a notebook. @param {Element} article */
 function settle(article) {
   for (const form of all(article, "form.ex-controls")) {
     form.replaceWith(made("p", "ex-parameters", `Settings: ${all(form, ".ex-control").map(setting).join("; ")}.`));
@@ -37,7 +37,8 @@ function settle(article) {
   for (const form of all(article, "form.answer-box")) {
     const choices = all(form, ".answer-choices label span").map((one) => one.textContent);
     const asked = choices.length ? choices.join(" / ") : form.querySelector(".answer-unit")?.textContent ?? "";
-    const line = made("p", "answer-asked", `Your answer, ${asked}: ____________ `);
+    const inNotebook = form.querySelector("input[value='solved in the notebook']"); // whose only choice is that it was
+    const line = made("p", "answer-asked", inNotebook ? "" : `Your answer, ${asked}: ____________ `);
     const solution = form.querySelector("a.answer-solution");
     if (solution) line.append(solution);
     form.replaceWith(line);

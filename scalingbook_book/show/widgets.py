@@ -13,6 +13,7 @@ from scalingbook_book.reader.draw.svg import escape
 from scalingbook_book.reader.explorers.controls import Choice, Control, Notation, Slider, State, Steps, Switch
 from scalingbook_book.reader.explorers.explorer import Explorer
 from scalingbook_book.reader.explorers.view import View
+from scalingbook_lib.words import joined_units
 
 FRAME_MS = 700
 WIDE, ROW = "46rem", "17rem"  # maximum width of the explorer, and width of a control
@@ -65,9 +66,11 @@ class Live:
         """Show the view of the inputs' state; if it cannot be read, show the error and keep the picture."""
         seen = self.explorer.evaluate_state(self.state())
         for name, text in self.texts.items():
-            text.value = seen.outputs[name]
+            text.value = joined_units(seen.outputs[name])
         if seen.view is None:
-            self.said.value = _block(f"<p class='ex-error' role='alert'>{escape(seen.error)}</p>")
+            self.said.value = _block(
+                f"<p class='ex-error' role='alert'>{escape(joined_units(seen.error))}</p>"
+            )
             return
         for name, control in self.explorer.controls.items():
             if isinstance(control, Steps):
@@ -106,7 +109,7 @@ def picture(view: View) -> str:
 
 def _words(view: View) -> str:
     verdict = f'<p class="ex-verdict">{escape(view.verdict)}</p>'
-    return _block(f'<dl class="ex-readouts">{draw.readouts(view)}</dl>{verdict}')
+    return _block(joined_units(f'<dl class="ex-readouts">{draw.readouts(view)}</dl>{verdict}'))
 
 
 def _block(inside: str) -> str:

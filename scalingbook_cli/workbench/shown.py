@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from scalingbook_cli.workbench.wording import joined_units
+from scalingbook_lib.words import joined_units
 
 _FITS = {True: "yes", False: "no", None: "unknown"}
 _FIRST_WORD = re.compile(r"^[a-z]+(?=[ ,])")

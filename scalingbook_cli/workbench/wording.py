@@ -1,7 +1,4 @@
-"""Rewords errors of the command line for the page, whose readers fill in fields and type no options.
-
-It also joins numbers and units.
-"""
+"""Rewords errors of the command line for the page, whose readers fill in fields and type no options."""
 
 import re
 
@@ -18,16 +15,6 @@ _REWORDED = (
         r"; write one of \g<kinds> as Compute dtype, and the stored types as Weight dtype and KV-cache dtype",
     ),
 )
-_UNIT = (
-    r"(?:[pnµmkMGTPE]|[KMGTP]i)?(?:s|B|b|J|W|Wh|Hz|USD|FLOPs?|OPs?|tokens)(?:/[A-Za-z]+)?|[kMGTPE](?= )|"
-    r"%|×|hours?|h|min|minutes|seconds|days?|years?|bytes?|bits?|tokens?|chips?|GPUs?|TPUs?|FLOPs/byte"
-)
-_APART = re.compile(rf"(?<=\d) (?=(?:{_UNIT})(?![\w’']))")
-
-
-def joined_units(text: str) -> str:
-    """The text with a no-break space between every number and its unit."""
-    return _APART.sub("\N{NO-BREAK SPACE}", text)
 
 
 def for_page(says: str, *, example: str = "") -> str:

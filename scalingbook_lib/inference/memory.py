@@ -159,9 +159,23 @@ def _cache_by_batch(s: ServingShape, S: float) -> Callable[[int], float]:
 def _working_by_batch(s: ServingShape) -> Callable[[int, int], tuple[float, float]]:
     """Return a function for the bytes of activations (two of width D, one hidden) and of fp32 logits."""
     m, o = s.model, s.layout
-    # up and gate exist together, and so do a token's k experts
-    width = max(m.F, (m.experts.F * m.experts.k) if m.experts else 0) * (2 if m.gated else 1) / o.tp
+    dp, gates = o.attention_dp, 2 if m.gated else 1  # up and gate exist together
+    # A chip has the tokens of its own group, unless every group's tokens are gathered for a shared MLP.
+    shared = 1 if o.wide else dp
+    k, F = (m.experts.k, m.experts.F) if m.experts else (0, 0)
+    # Copies of other groups' tokens arrive for a chip's experts, and leave it again.
+    copies = 0 if o.wide else 2 * k * m.D / o.ep
+    hidden = (
+        m.F * gates / o.tp,
+        k * F * gates / o.tp + copies,
+        (m.N + 2 * m.K) * m.H / o.columns / dp,
+    )
     # hidden vectors of a layer are computed one after another, so only the widest counts
-    widest = max(width, (m.N + 2 * m.K) * m.H / o.columns)
-    cp, narrow, elements, chips = o.cp, o.activations.bytes, 2 * m.D + widest, o.tp * o.cp
-    return lambda B, tokens: (tokens / cp * narrow * elements, B * m.V * FP32.bytes / chips)
+    elements = 2 * m.D / shared + max(hidden)
+    cp, chips = o.cp, o.tp * o.cp
+
+    def held(B: int, tokens: int) -> tuple[float, float]:
+        tokens = max(tokens, dp)  # the fullest group has at least one
+        return tokens / cp * o.activations.bytes * elements, B * m.V * FP32.bytes / chips
+
+    return held

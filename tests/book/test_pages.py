@@ -3,8 +3,10 @@
 import itertools
 import re
 import statistics
+from collections import Counter
 
 import pytest
+from docutils.nodes import make_id
 
 from scalingbook_book.chapters import checks, explorers, stems
 from scalingbook_book.chapters.explorers import catalog
@@ -16,6 +18,7 @@ EVERY = [pytest.param(notebook, id=str(notebook)) for notebook in notebooks.ever
 CHAPTERS = [pytest.param(n, id=str(n)) for n in notebooks.every() if n.folder == "chapters"]
 ON_THE_SITE = [pytest.param(n, id=str(n)) for n in notebooks.every() if n.folder != "exercises"]
 FOLDERS = ("chapters", "solutions", "exercises")
+_PAGES = (*ROOT.glob("*.md"), *ROOT.glob("chapters/*.md"), *ROOT.glob("solutions/*.md"))
 
 COLUMN = 84  # characters of code that fit beside the sidebar of a window of 1,280 pixels
 HIDDEN = {"remove-cell", "remove-input", "hide-input", "hide-cell"}
@@ -151,6 +154,14 @@ def test_a_deeper_page_stands_below_its_chapter_and_each_links_the_other(page):
         re.search(rf"\{{ref\}}`(?:[^`<]*<)?{label}>?`", main.text) for main in mains for label in labels
     )
     assert labels[0] == page.name
+
+
+@pytest.mark.parametrize("page", sorted(path.relative_to(ROOT) for path in _PAGES), ids=str)
+def test_no_two_labels_of_a_page_have_the_same_anchor(page):
+    """docutils writes `_` as `-` and calls the second of two equal anchors `id1`, which is not stable."""
+    labels = re.findall(r"^\(([^()\n]+)\)=$|^:name: *(\S+)$", (ROOT / page).read_text(), re.M)
+    anchors = Counter(make_id(label or name) for label, name in labels)
+    assert [anchor for anchor, times in anchors.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("notebook", EVERY)

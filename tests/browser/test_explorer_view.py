@@ -6,6 +6,7 @@ import pytest
 
 from scalingbook_book.chapters import explorers
 from scalingbook_book.reader.explorers.slider import Slider
+from scalingbook_lib.words import joined_units
 from web.extension import labels
 
 
@@ -16,7 +17,7 @@ def test_the_words_of_every_position_stand_in_the_page_or_are_its_number():
         first, last, step = slider.stops
         if words := labels.table(slider):
             assert not any(labels.BETWEEN in word for word in words)
-            assert words[round((slider.initial - first) / step)] == slider.text(slider.start)
+            assert words[round((slider.initial - first) / step)] == joined_units(slider.text(slider.start))
         else:
             assert (step, slider.text(slider.value(last))) == (1, f"{last:,}")
 
@@ -33,7 +34,11 @@ def test_a_first_touch_moves_the_label_and_dims_the_picture_until_it_is_painted(
     control = explorers.find(root.get_attribute("data-explorer")).controls[name]
     slider.press("End")
     said = root.locator(f"output[for='{slider.get_attribute('id')}']")
-    assert said.inner_text() == control.text(control.high) == slider.get_attribute("aria-valuetext")
+    assert (
+        said.inner_text()
+        == joined_units(control.text(control.high))
+        == slider.get_attribute("aria-valuetext")
+    )
     assert "ex-pending" in root.get_attribute("class")
 
 

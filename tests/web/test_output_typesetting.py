@@ -50,8 +50,12 @@ def test_powers_of_ten_are_typeset_in_sentences_and_cells():
         ("<p>chapter 3 says, 2 beside 5</p>", "<p>chapter 3 says, 2 beside 5</p>"),
         ("<p><code>7 % 2 s</code> 1 s</p>", f"<p><code>7 % 2 s</code> 1{NBSP}s</p>"),
         (
-            '<div class="explorer"><div>1 s</div>2 s</div>3 s',
-            f'<div class="explorer"><div>1 s</div>2 s</div>3{NBSP}s',
+            '<div class="answer-box"><div>1 s</div>2 s</div>3 s',
+            f'<div class="answer-box"><div>1 s</div>2 s</div>3{NBSP}s',
+        ),
+        (
+            '<div class="explorer"><select><option>1 s</option></select><svg>2 s</svg><p>3 s</p></div>',
+            f'<div class="explorer"><select><option>1 s</option></select><svg>2 s</svg><p>3{NBSP}s</p></div>',
         ),
         (
             '<img alt="4 s">5 s<svg><text>6 s</text></svg>',

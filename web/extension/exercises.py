@@ -29,13 +29,21 @@ from web.extension.page_data import page_data
 
 LOG = logging.getLogger(__name__)
 # Colab opens a notebook from a public address; if the book has none, readers upload the notebook.
-IN_COLAB = '<a href="{address}">open the notebook in Colab</a>'
-UPLOADED = "open the notebook in Jupyter, or in Colab with <em>File &gt; Upload notebook</em>,"
-WRITE_AND_RUN = (
-    "To answer an exercise that asks for a function, {opened} and run its first cells. Write your function "
-    "below the title of the exercise, and run the cells there. The notebook runs the function, judges the "
-    "result, and says what is wrong."
+IN_COLAB = '<a href="{address}">Open the notebook in Colab</a>.'
+UPLOADED = (
+    '<a href="{here}" download>Download the notebook</a>, and open it in Jupyter, or in Colab with '
+    "<em>File &gt; Upload notebook</em>."
 )
+WRITE_AND_RUN = """<div class="exercise-programs">
+<p>An exercise that asks for a function is solved in the notebook. (JAX does not run on this page: its
+compiled part, jaxlib, has no build for browsers.)</p>
+<ol>
+<li>{opened}</li>
+<li>Run its first cells, and write your function below the title of the exercise.</li>
+<li>Run the cells there. The notebook runs the function, judges the result, and says what is wrong.</li>
+</ol>
+</div>
+"""
 LEVELS = {1: "warm-up", 2: "core", 3: "stretch"}
 
 
@@ -80,8 +88,8 @@ class Exercises(SphinxDirective):
     def _where_code_runs(self, stem: str) -> str:
         """Return how a function is written and checked in the notebook."""
         address = colab(self.env.app.book_repository, f"exercises/{stem}.ipynb")  # type: ignore[attr-defined]
-        opened = IN_COLAB.format(address=address) if address else UPLOADED
-        return f'<p class="exercise-programs">{WRITE_AND_RUN.format(opened=opened)}</p>'
+        opened = IN_COLAB.format(address=address) if address else UPLOADED.format(here=self._download(stem))
+        return WRITE_AND_RUN.format(opened=opened)
 
     def _elsewhere(self, stem: str, here: list[str]) -> str:
         """Return a folded line that says on which pages the chapter's other exercises are."""

@@ -10,6 +10,7 @@ from html import escape
 
 from scalingbook_book.chapters import explorers
 from scalingbook_book.reader.explorers.slider import Slider
+from scalingbook_lib.words import joined_units
 
 MOST = 400
 BETWEEN = "|"
@@ -33,4 +34,6 @@ def table(slider: Slider) -> tuple[str, ...]:
     """Return the label at every position, or () if there are too many."""
     first, last, step = slider.stops
     count = round((last - first) / step) + 1
-    return tuple(slider.text(slider.value(first + step * at)) for at in range(count)) if count <= MOST else ()
+    if count > MOST:
+        return ()
+    return tuple(joined_units(slider.text(slider.value(first + step * at))) for at in range(count))

@@ -1,19 +1,20 @@
 """Join numbers and units with no-break spaces when a page is written.
 
-Only text is changed: not code, formulas, pictures, or what scripts rewrite.
+Only text is changed: not code, formulas, pictures, or what scripts rewrite. Explorers are changed here and,
+when a reader moves their controls, by `Explorer.render`.
 """
 
 import re
 
 from sphinx.application import Sphinx
 
-from scalingbook_cli.workbench.wording import joined_units
+from scalingbook_lib.words import joined_units
 from web.extension import finished
 
 _TAG = re.compile(r"(<[^>]*>)")
 _OPENED = re.compile(r"<(?P<name>[a-z][a-z0-9]*)(?P<rest>[^>]*)>", re.IGNORECASE)
 _WHOLE = {"code", "pre", "script", "style", "svg", "math", "textarea", "select", "button"}
-_PARTS = re.compile(r'class="(?:[^"]* )?(?:explorer|katex|answer-box|guess)[" ]')
+_PARTS = re.compile(r'class="(?:[^"]* )?(?:katex|answer-box|guess)[" ]')
 _VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
 
 

@@ -187,21 +187,32 @@ function follow() {
   setups.forEach((one, at) => one.follow(told, at ? "b." : ""));
 }
 
+/**
+ * Save what Python writes, which may have to start first, and say so meanwhile.
+ * @param {string} name of the file
+ * @param {string} type
+ * @param {() => Promise<string>} write
+ */
+async function keep(name, type, write) {
+  const before = status.textContent ?? "", waiting = `Writing ${name}, which takes a few seconds.`;
+  say(waiting);
+  try {
+    save(await write(), type, name);
+    if (status.textContent === waiting) say(before); // unless a field was changed meanwhile
+  } catch (problem) { say(`Not saved: ${words(problem)}.`); }
+}
+
 const DOES = {
   compare,
   link: async () => {
     try { await navigator.clipboard.writeText(location.href); say("Link copied."); } catch { say(location.href); }
   },
-  json: async () => {
+  json: () => keep("workbench.json", "application/json", async () => {
     const found = [];
     for (const one of setups) found.push({ setup: one.values(), ...await queue.ask({ ask: "values", setups: [one.values()] }) });
-    save(JSON.stringify(found, null, 2), "application/json", "workbench.json");
-  },
-  notebook: async () => {
-    try {
-      save(await saved(setups.map((one) => one.values()), queue), "application/x-ipynb+json", "workbench.ipynb");
-    } catch (problem) { say(`Not saved: ${words(problem)}.`); }
-  },
+    return JSON.stringify(found, null, 2);
+  }),
+  notebook: () => keep("workbench.ipynb", "application/x-ipynb+json", () => saved(setups.map((one) => one.values()), queue)),
   reset: () => {
     if (setups.length === 2) compare();
     setups[0].name("");

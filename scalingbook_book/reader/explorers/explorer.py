@@ -13,6 +13,7 @@ from scalingbook_book.reader.draw import form
 from scalingbook_book.reader.explorers.controls import Control, Reading, Slider, State, Steps
 from scalingbook_book.reader.explorers.view import View
 from scalingbook_lib.units import Result
+from scalingbook_lib.words import joined_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,10 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A state as HTML: the view's figure, readouts and verdict; empty if there is an error."""
+    """A state as HTML: the view's figure, readouts and verdict; empty if there is an error.
+
+    No line of its texts ends between a number and its unit.
+    """
 
     evaluated: Evaluated
     figure: str = ""
@@ -95,12 +99,11 @@ class Explorer(Result):
 
     def render(self, state: Mapping[str, State], *, wide: bool = True) -> Rendered:
         """Return the view of a state as HTML, for a wide or a narrow page."""
-        evaluated = self.evaluate_state(state)
+        evaluated = _with_joined_units(self.evaluate_state(state))
         if (view := evaluated.view) is None:
             return Rendered(evaluated)
-        return Rendered(
-            evaluated, draw.figure(view, wide=wide), draw.readouts(view), view.verdict, view.frames
-        )
+        figure, readouts = draw.figure(view, wide=wide), joined_units(draw.readouts(view))
+        return Rendered(evaluated, figure, readouts, joined_units(view.verdict), view.frames)
 
     def html(self, suffix: str = "") -> str:
         """Return the static HTML with controls and first view; a `suffix` keeps ids unique if shown twice."""
@@ -120,6 +123,16 @@ class Explorer(Result):
 
     def _unknown_controls(self, state: Mapping[str, State]) -> tuple[str, ...]:
         return tuple(f"{self.key} has no control {str(n)[:40]!r}" for n in state if n not in self.controls)
+
+
+def _with_joined_units(evaluated: Evaluated) -> Evaluated:
+    """Return the same with texts in which no line ends between a number and its unit."""
+    return replace(
+        evaluated,
+        outputs={name: joined_units(text) for name, text in evaluated.outputs.items()},
+        notes=tuple(map(joined_units, evaluated.notes)),
+        error=joined_units(evaluated.error),
+    )
 
 
 def _start(control: Control, value: Any) -> Control:

@@ -16,6 +16,7 @@ L70B, L8B = models.find("Llama 3 70B"), models.find("Llama 3 8B")
 V3 = models.find("DeepSeek-V3")
 SIXTEEN = Slice.of(chips.V5E, "4x4")
 HOST = Cluster.of(chips.H100, 8)
+HOSTS = Cluster.of(chips.H100, 64)
 INT8_16 = Layout(tp=16, kv_batch=2, weights=INT8, kv=INT8)
 ROUND = replace(chips.V5E, name="v5e in round numbers", hbm_bytes=16 * GB, hbm_bytes_per_s=8.2e11)
 PALM = Transformer(
@@ -105,6 +106,16 @@ def test_latent_vectors_are_copied_to_every_chip_of_a_group():
     one = inference.memory(V3, Layout(), HOST, batch=8, S=4096).kv
     assert inference.memory(V3, Layout(tp=8), HOST, batch=8, S=4096).kv == one
     assert inference.memory(V3, Layout(tp=8, attention_dp=8), HOST, batch=8, S=4096).kv == one / 8
+
+
+def test_activations_of_a_chip_do_not_grow_with_the_groups_that_share_experts():
+    def working(n):
+        layout = Layout(tp=n, ep=n, attention_dp=n, weights=FP8)
+        return inference.memory(V3, layout, HOSTS, batch=32 * n, S=4096, step_tokens=8192 * n).activations
+
+    # 8,192 tokens of the group: two vectors of width 7,168, as many copies for each of 8 experts, and up and
+    # gate of width 2,048 for each copy, all in bf16
+    assert working(64) == working(8) == 8192 * 2 * (2 * 7168 + 8 * (2 * 7168 + 2 * 2048))
 
 
 def test_the_compiled_70b_step_holds_the_argument_bytes_that_were_measured():

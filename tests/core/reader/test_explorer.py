@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -10,6 +11,7 @@ from scalingbook_book.chapters import explorers
 from scalingbook_book.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
 from scalingbook_book.reader.explorers.explorer import Explorer
 from scalingbook_book.reader.explorers.view import Chart, Curve, Readout, Scale, View
+from web.extension import no_break_spaces
 
 SLIDERS = [
     Slider("B", 1, 16384, 64, "log"),
@@ -117,6 +119,24 @@ def test_an_error_of_the_view_is_reported_and_the_controls_stay():
     assert painted.figure == ""
     assert painted.evaluated.state["text"] == "bad("
     assert painted.evaluated.outputs["B"] == "32"
+
+
+def test_no_line_of_a_painted_text_ends_between_a_number_and_its_unit():
+    def timed(B=1):
+        if B > 9:
+            raise ValueError(f"{B} tokens are more than 9 tokens")
+        return View(f"{B} tokens take 1.5 ms on 4 chips.", (), (Readout("step", 1.5e-3, "s"),))
+
+    explorer = replace(DEMO, view=timed, controls={"B": Slider("tokens", 1, 16, 8, unit="tokens")})
+    painted, refused = explorer.render({}), explorer.render({"B": 10}).evaluated
+    assert painted.verdict == "8\xa0tokens take 1.5\xa0ms on 4\xa0chips."
+    assert "<dd>1.5\xa0ms</dd>" in painted.readouts
+    assert painted.evaluated.outputs == {"B": "8\xa0tokens"}
+    assert refused.error == "10\xa0tokens are more than 9\xa0tokens"
+    assert explorer.render({"B": 99}).evaluated.notes == (
+        "tokens: the slider goes from 1\xa0token to 16\xa0tokens",
+    )
+    assert painted.verdict == no_break_spaces.join(f"<p>{explorer.evaluate().verdict}</p>")[3:-4]
 
 
 def test_a_step_beyond_the_last_frame_reads_as_the_last():

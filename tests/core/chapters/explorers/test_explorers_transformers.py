@@ -249,5 +249,5 @@ def test_replicas_lower_the_busiest_gpu_and_the_histogram_replaces_the_skew():
 
 
 def test_a_histogram_that_does_not_divide_is_refused_in_words():
-    painted = ALL["balance"].render({"pasted": "1 2 3"})
-    assert "are not divisible by 32 chips" in painted.evaluated.error
+    seen = ALL["balance"].evaluate_state({"pasted": "1 2 3"})
+    assert "are not divisible by 32 chips" in seen.error
