@@ -160,22 +160,19 @@ def _working_by_batch(s: ServingShape) -> Callable[[int, int], tuple[float, floa
     """Return a function for the bytes of activations (two of width D, one hidden) and of fp32 logits."""
     m, o = s.model, s.layout
     dp, gates = o.attention_dp, 2 if m.gated else 1  # up and gate exist together
-    # A chip has the tokens of its own group, unless every group's tokens are gathered for a shared MLP.
-    shared = 1 if o.wide else dp
     k, F = (m.experts.k, m.experts.F) if m.experts else (0, 0)
-    # Copies of other groups' tokens arrive for a chip's experts, and leave it again.
+    # elements per token; copies of other groups' tokens arrive for a chip's experts, and leave it again
     copies = 0 if o.wide else 2 * k * m.D / o.ep
-    hidden = (
-        m.F * gates / o.tp,
-        k * F * gates / o.tp + copies,
-        (m.N + 2 * m.K) * m.H / o.columns / dp,
-    )
-    # hidden vectors of a layer are computed one after another, so only the widest counts
-    elements = 2 * m.D / shared + max(hidden)
-    cp, chips = o.cp, o.tp * o.cp
+    experts = k * F * gates / o.tp + copies
+    mlp = m.F * gates / (o.tp if o.wide else o.group)
+    heads = (m.N + 2 * m.K) * m.H / o.columns
+    cp, vectors, chips = o.cp, 2 * m.D, o.tp * o.cp
 
     def held(B: int, tokens: int) -> tuple[float, float]:
-        tokens = max(tokens, dp)  # the fullest group has at least one
-        return tokens / cp * o.activations.bytes * elements, B * m.V * FP32.bytes / chips
+        own = max(tokens / dp, 1)  # of the fullest group
+        seen = tokens if o.wide else own  # a shared MLP gathers the tokens of all groups
+        # hidden vectors of a layer are computed one after another, so only the widest counts
+        hidden = max(seen * mlp, tokens * experts, own * heads)
+        return (vectors * seen + hidden) / cp * o.activations.bytes, B * m.V * FP32.bytes / chips
 
     return held
