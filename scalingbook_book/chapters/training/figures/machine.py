@@ -168,8 +168,8 @@ def bubble() -> Figure:
         "then all backward passes; 1F1B alternates. Both leave triangles of idle time at the start "
         f"and at the end, which take {idle['GPipe']} of the step.",
         caption="Two pipeline schedules with four stages and eight microbatches. With both, a stage is idle "
-        f"for {idle['1F1B']} of the step, but it has to keep the activations of up to "
-        f"{held['GPipe']:.0f} microbatches with GPipe, and of {held['1F1B']:.0f} with 1F1B. (Blue: "
+        f"for {idle['1F1B']} of the step. But with GPipe, it has to keep the activations of up to "
+        f"{held['GPipe']:.0f} microbatches, and with 1F1B, of only {held['1F1B']:.0f}. (Blue: "
         "forward pass; orange: backward pass; the number is the microbatch.)",
         parts=lambda wide: [_played(name, run) for name, run in runs.items()],
     )
