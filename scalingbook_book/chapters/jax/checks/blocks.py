@@ -73,12 +73,12 @@ TYPES = (
         choices=("x @ w", _REFUSED, "x.sum(axis=1)", "x + b", "x.T"),
         hints=(
             "JAX refuses a line if several results make sense and only you can say which one you want.",
-            "In which line are both operands sharded along the contracted dimension?",
+            "In which line are both operands sharded along the contracting dimension?",
         ),
         mistakes=(
             Mistake(
                 "x @ w",
-                "Only x is sharded along the contracted dimension, so JAX gathers x over Y without asking. "
+                "Only x is sharded along the contracting dimension, so JAX gathers x over Y without asking. "
                 "The line is allowed, but it is not cheap.",
             ),
             Mistake(

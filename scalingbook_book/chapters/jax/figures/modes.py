@@ -35,7 +35,7 @@ def three_answers() -> Figure:
     part = ONES // MESH.size("Y")
     return Figure(
         key="jax.three_answers",
-        alt="Eight chips hold In and W, both sharded along the contracted dimension. Below, three columns for out = x @ w. "
+        alt="Eight chips hold In and W, both sharded along the contracting dimension. Below, three columns for out = x @ w. "
         f"Auto: an arrow over each row of chips, an AllReduce of {si(WHOLE, 'B')}, {si(SUM_S, 's')} beside {si(MATH_S, 's')} "
         "of compute. Explicit: the line is crossed out as ambiguous; with out_sharding the result is sharded over both axes. "
         f"Manual: every chip holds {part}, although {ONES} would be correct.",

@@ -77,7 +77,7 @@ COMPILED = (
             "The params of a scan contain `length` and a `jaxpr`. Other equations can contain a jaxpr, too.",
             (
                 "A dot_general performs two FLOPs for each element of its result times the size of the "
-                "contracted dimensions."
+                "contracting dimensions."
             ),
         ),
         mistakes=(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from scalingbook_book.chapters.sharding.explorers.player import for_many_devices
 from scalingbook_book.reader.explorers.parts import (
     LINKED,
     Chart,
@@ -67,7 +68,7 @@ def _latency(*, op: str, n: int, wired: str, nbytes: float, hop: float, chip: st
         (
             Readout("time of the bytes", now.bandwidth_s, "s"),
             Readout("time of the hops", now.latency_s, "s"),
-            Readout("approximation without hops", now.textbook_s, "s"),
+            Readout("approximation without hops", for_many_devices(now, n).bandwidth_s, "s"),
             Readout("hops and bytes take equally long at", knee, "B"),
             Readout("the same, per device", knee / n, "B"),
         ),

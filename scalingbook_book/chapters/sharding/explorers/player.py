@@ -1,6 +1,7 @@
 """Explorer that plays a collective on a ring or line step by step: shards, links and time."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import lru_cache
 
 from scalingbook_book.reader.explorers.parts import (
@@ -68,6 +69,13 @@ def exact(op: str, nbytes: float, axis: Axis, both: bool = True) -> Transfer:
     return formula(nbytes, axis, bidirectional=both)
 
 
+def for_many_devices(time: Transfer, n: int) -> Transfer:
+    """The same transfer with 1 - 1/n taken as 1, as in the rules of the summary; an AllToAll is unchanged."""
+    if time.name not in ("AllGather", "ReduceScatter", "AllReduce"):
+        return time
+    return replace(time, bandwidth_s=time.bandwidth_s * n / (n - 1))
+
+
 def _player(*, op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: str, step: int) -> View:
     axis = chips.find(chip).axis(n, wrapped=wrapped)
     schedule = plan(op, n, wrapped, both)
@@ -82,7 +90,7 @@ def _player(*, op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: 
             Readout("elapsed", sum(seconds[:done]), "s"),
             Readout("exact total", time.total_s, "s"),
             Readout("of this, hops", time.latency_s, "s"),
-            Readout("approximation without hops", time.textbook_s, "s"),
+            Readout("approximation without hops", for_many_devices(time, n).bandwidth_s, "s"),
             Readout("busiest link carries", max(schedule.loads.values()) * nbytes / schedule.pieces, "B"),
         ),
         frames=len(seconds) + 1,

@@ -22,6 +22,7 @@ from scalingbook_lib.roofline import CopyPipeline
 from scalingbook_lib.sharded_matmul import SplitWeight, solve
 from scalingbook_lib.units import si
 
+MATMUL = {"B": 512, "D": 8192, "F": 16384}  # gather the weights, or reduce the result?
 RINGS = {n: V5E.axis(n, wrapped=True) for n in (4, 16, 64)}
 SIZES = [10 ** (3 + k / 4) for k in range(25)]
 
@@ -53,7 +54,7 @@ def bend() -> Figure:
 
 def border() -> Figure:
     """The faster strategy by tokens and width: gather the weights, or reduce the result?"""
-    split = SplitWeight(V5P, V5P.axis(4), 16384, exact=False)
+    split = SplitWeight(V5P, V5P.axis(4), MATMUL["F"], exact=False)
     r, (xs, ys) = split.r, (_edges(16, 65536, 48), _edges(64, 65536, 48))
     inside, beside = ([sqrt(a * b) for a, b in pairwise(edges)] for edges in (xs, ys))
     cells = [[way for way, _ in row] for row in split.fastest_of_all(inside, beside, 2)]
@@ -62,13 +63,13 @@ def border() -> Figure:
         Regions(["gather W", "reduce Z"], xs, ys, cells, colors=(MATH, NETWORK)),
         Curve("", curve, [2 * min(b, r) for b in curve], IDLE),
         RefLine(f"B = {r:,.0f}", r),
-        Points("", [LAYER["B"]], [LAYER["D"]], ["the example's layer"], IDLE),
+        Points("", [MATMUL["B"]], [MATMUL["D"]], ["the example's layer"], IDLE),
     )
     return Figure(
         key="sharding.border",
         alt=f"A map over tokens B and width D. The boundary rises as D = 2B and is flat above B = {r:,.0f}. "
         "Above the boundary, reducing the result wins; below it, gathering the weights. The layer of the "
-        f"example, with {LAYER['B']} tokens and width {LAYER['D']:,}, lies far above it.",
+        f"example, with {MATMUL['B']} tokens and width {MATMUL['D']:,}, lies above it.",
         caption="Which strategy is faster for each batch size and width. If the layer is wide and the batch "
         "moderate, leave the weights where they are and reduce the result. If the layer is narrow "
         "or the batch large, gather the weights. (From the two formulas, for a ring of four v5p chips.)",

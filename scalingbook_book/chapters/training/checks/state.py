@@ -51,7 +51,7 @@ STATE = (
         difficulty=1,
         hints=(
             "The gradient of W_in is the matmul of two arrays that both have a dimension B. Which ones?",
-            "B is the contracted dimension, and it is sharded over X. So what does each chip have at first?",
+            "B is the contracting dimension, and it is sharded over X. So what does each chip have at first?",
         ),
         mistakes=(
             Mistake(

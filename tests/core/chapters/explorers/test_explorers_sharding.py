@@ -153,6 +153,24 @@ def test_at_the_marked_size_hops_and_bytes_take_equally_long(op, wired):
     assert readout(view, "time of the bytes") == pytest.approx(readout(view, "time of the hops"))
 
 
+@pytest.mark.parametrize("nbytes", [1e3, 3.2e4, 1e9])
+@pytest.mark.parametrize(("wired", "links"), [("ring", 2), ("line", 1), ("torus", 4)])
+def test_the_approximation_without_hops_is_the_array_over_the_bandwidth(wired, links, nbytes):
+    into_chip = links * chips.V5E.link_bytes_per_s
+    for op, seconds in (("AllGather", nbytes / into_chip), ("AllReduce", 2 * nbytes / into_chip)):
+        view = LATENCY.evaluate(op=op, wired=wired, nbytes=nbytes, hop=1e-5)
+        assert readout(view, "approximation without hops") == pytest.approx(seconds)
+    exchange = LATENCY.evaluate(op="AllToAll", wired=wired, nbytes=nbytes)
+    assert readout(exchange, "approximation without hops") == readout(exchange, "time of the bytes")
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_the_player_leaves_the_hops_of_a_small_array_out_of_its_approximation(wrapped):
+    links = 2 if wrapped else 1
+    view = PLAYER.evaluate(op="ReduceScatter", n=16, nbytes=1e3, wrapped=wrapped)
+    assert readout(view, "approximation without hops") == pytest.approx(20e-9 / links)
+
+
 def test_large_arrays_take_equally_long_on_every_large_ring_and_twice_as_long_on_a_line():
     curves = {c.label: c for c in marks(LATENCY.evaluate(n=16), Curve)}
     assert curves["ring of 64"].ys[-1] == pytest.approx(curves["ring of 16"].ys[-1], rel=0.06)
