@@ -1,7 +1,8 @@
 """Run every notebook alone in an empty folder, where the library is not installed.
 
 `python -m tools.isolated_run` runs two kinds on Colab's versions (`tools/colab.txt`). Every notebook as the
-site offers it, which carries the library, runs in full; the committed notebooks of one chapter run their
+site offers it, which carries the library, runs in full (with `--with-jax`, only those that use JAX, because
+the others depend on no package whose version differs); the committed notebooks of one chapter run their
 set-up cells next to a wheel of this tree. On the versions of `uv.lock`, on which the tests run every cell,
 only one chapter's set-up cells run. Nothing may be installed during a run: the only package index that pip
 can reach is in this process and empty, and a request to it fails the run.
@@ -31,6 +32,7 @@ from tools import environment, first_cell, notebooks
 from tools import wheel as library
 from tools.environment import ROOT
 from tools.notebooks import Notebook
+from tools.testing import changes
 
 WORK = ROOT / ".make" / "alone"
 UV = Path(sys.executable).with_name("uv")
@@ -275,17 +277,23 @@ def _variables(home: Path, empty: Index) -> dict[str, str]:
     return kept | pip | {"IPYTHONDIR": str(home / "ipython"), "TMPDIR": str(home), "PYTHONUTF8": "1"}
 
 
-def runs(versions: Versions, stems: list[str], carrying: str) -> Iterator[Run]:
+def runs(versions: Versions, stems: list[str], carrying: str, *, with_jax: bool = False) -> Iterator[Run]:
     """Yield the runs on these versions; set-up runs cover one chapter, because the cell is the same in all.
 
     Exercise notebooks of one chapter run too; the cells of the others are those of the worked solutions.
     """
     for notebook in notebooks.every(stems):
         first = notebook.stem == (stems or ["intro"])[0]
-        if first or (versions.whole and notebook.folder != "exercises"):
+        whole = versions.whole and notebook.folder != "exercises"
+        if first or (whole and (uses_jax(notebook) or not with_jax)):
             yield Run(notebook, versions, carrying)
         if first:
             yield Run(notebook, versions)
+
+
+def uses_jax(notebook: Notebook) -> bool:
+    """Return whether cells after the set-up import JAX or the laboratory."""
+    return any(name.startswith(("jax", "scalingbook_lab")) for name in changes.imports(notebook))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -297,12 +305,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--only", choices=["colab", "newest"], help="the versions to run on; both if left out"
     )
+    parser.add_argument("--with-jax", action="store_true", help="leave out notebooks that use no JAX")
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args(argv)
     started, made, carrying = time.monotonic(), wheel(), first_cell.carrying(library.carried())
     on = [make() for make in (colab, newest) if asked.only in (None, make.__name__)]
     before = {versions: _installed_paths(versions) for versions in on}
-    planned = [run for versions in on for run in runs(versions, asked.stems, carrying)]
+    each = (runs(versions, asked.stems, carrying, with_jax=asked.with_jax) for versions in on)
+    planned = [run for some in each for run in some]
     with index() as empty, ThreadPoolExecutor(asked.jobs) as pool:
         problems = list(
             filter(None, pool.map(lambda batch: _report(run(batch, made, empty)), batches(planned)))

@@ -104,6 +104,17 @@ def test_batches_hold_each_run_once_and_share_versions_and_a_profile(tmp_path):
     assert len(batches) < len(planned) / 4
 
 
+def test_with_jax_notebooks_that_use_none_are_left_out(tmp_path):
+    colab = isolated_run.Versions("colab", tmp_path, whole=True)
+    every, some = (
+        {str(run.notebook) for run in isolated_run.runs(colab, [], CARRYING, with_jax=with_jax)}
+        for with_jax in (False, True)
+    )
+    assert {"chapters/jax_train_step", "chapters/intro", "exercises/intro"} <= some < every
+    assert "solutions/intro" in some, "one chapter runs whole"
+    assert "chapters/inference_queues" in every - some
+
+
 def test_only_set_up_cells_run_where_tests_run_every_cell(executed, tmp_path):
     chapter = Notebook("chapters", "sums", root=executed)
     stored = chapter.committed()

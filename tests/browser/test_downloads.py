@@ -53,7 +53,9 @@ def test_what_is_given_runs_from_end_to_end_where_there_is_no_library(
 ):
     monkeypatch.setattr(isolated_run, "WORK", tmp_path / "work")
     with isolated_run.index() as empty:
-        assert isolated_run.run_failure(download(page, where), isolated_run.newest(), empty) == ""
+        notebook = download(page, where)
+        home = notebook.parents[1]
+        assert isolated_run.run_failure(home, [notebook], isolated_run.newest(), empty) == ""
         assert empty.requests == []
 
 

@@ -8,7 +8,6 @@ it imports, however indirectly; import-linter's import graph (grimp) finds these
 
 import ast
 import contextlib
-import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from random import Random
 
 import grimp
 
-from tools import notebooks
+from tools import first_cell, notebooks
 from tools.environment import PACKAGES, ROOT
 from tools.notebooks import Notebook
 
@@ -77,13 +76,13 @@ def affected(paths: set[str]) -> set[str]:
 
 
 def imports(notebook: Notebook) -> set[str]:
-    """Return the modules and names that a notebook's cells import, dotted."""
+    """Return the modules and names that a notebook's cells import after the set-up, dotted."""
     return {name for cell in _code(notebook) for name in _imported(cell)}
 
 
 def _code(notebook: Notebook) -> Iterator[str]:
-    cells = json.loads(notebook.path.read_text(encoding="utf-8"))["cells"]
-    yield from ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    cells = notebook.committed().cells
+    yield from (cell.source for cell in cells if cell.cell_type == "code" and not first_cell.is_it(cell))
 
 
 def _imported(cell: str) -> Iterator[str]:

@@ -74,7 +74,7 @@ def steps(scope: Scope) -> Iterator[Step]:
     chapters = "tests/core/chapters"
     yield _bare("core-chapters", chapters)
     yield _bare("core", f"--ignore={chapters}", "tests/core")
-    alone = ("--only", "colab", "conclusion") if scope == "quick" else ()
+    alone = ("--only", "colab", "conclusion") if scope == "quick" else ("--with-jax",)
     yield Step("notebooks-alone", (sys.executable, "-m", "tools.isolated_run", *alone), 1 if alone else CORES)
     yield _tests(scope)
     yield Step("browser", (*PYTEST, "-n", "2", "--dist", "worksteal", "tests/browser"), CORES)
