@@ -53,6 +53,15 @@ CLASSES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "Collectives": ("collectives", ("collectives",), "collectives"),
 }
 """The rows of the page's table: their source table, their classes, and their name in the text."""
+SAID_TRUSTED = {
+    "Training step, dense",
+    "Saturated server, dense",
+    "Saturated server, experts",
+    "Prefill or decode of one batch",
+    "Kernels: matmul, attention",
+    "Peak memory of a training step",
+}
+"""The rows that the text below the table says you can trust."""
 
 
 @cache
@@ -74,7 +83,16 @@ def _classes() -> Cells:
 
 
 def _trust() -> Cells:
-    """What the page advises to use: the number, or its band where the error of a new source is large."""
+    """What the page advises to use, with an error unless the text names the same classes."""
+    rows = [*_advised()]
+    trusted = {name for name, *_, use in rows if use == "the number"}
+    if trusted != SAID_TRUSTED:
+        raise ValueError(f"the text says to trust {sorted(SAID_TRUSTED)}, the table {sorted(trusted)}")
+    yield from rows
+
+
+def _advised() -> Cells:
+    """The number, or its band where the error of a new source is large."""
     for name in CLASSES:
         group = _rows_of(name)
         unseen = mean_size(one.out.get("source", one.out.get("chip")) for one in group)

@@ -63,7 +63,7 @@ FIELDS = (
         name="batch",
         label="Global batch size",
         start="4Mi",
-        hint="tokens, as in 4Mi, or sequences, as in 512",
+        hint="tokens, as in 4Mi (4 × 2²⁰), or sequences, as in 512",
         example="4Mi for tokens or 512 for sequences",
         options={_PLAN: "--batch"},
     ),

@@ -50,7 +50,10 @@ class Published(Result):
 
     def __str__(self) -> str:
         if self.step is None:
-            return f"The nearest published plan is that of {self.plan}. It does not fit this number of chips."
+            return (
+                f"The nearest published plan is that of {self.plan}. Its degrees do not divide this model, "
+                "batch or number of chips."
+            )
         return (
             f"The nearest published plan is that of {self.plan}. Here it is predicted to take "
             f"{si(self.step.total_s, 's')} and to hold {si(self.step.memory.total, 'B')} on each chip."

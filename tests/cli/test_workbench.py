@@ -314,4 +314,4 @@ def test_the_nearest_published_plan_has_a_table_only_where_it_fits_the_machine()
     misses = said("panel", ({}, ""), panel="plan")
     assert "Nearest published plan" not in [table["title"] for table in misses["tables"]]
     (line,) = [line for line in misses["searched"] if "nearest published plan" in line]
-    assert line.endswith("It does not fit this number of chips.")
+    assert line.endswith("Its degrees do not divide this model, batch or number of chips.")

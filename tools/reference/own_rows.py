@@ -90,17 +90,18 @@ def rows() -> Cells:
 
 
 def quoted() -> dict[str, str]:
-    """Return the largest mean error of the good classes, and the range of those of the bad ones."""
-    errors: dict[bool, list[float]] = {True: [], False: []}
+    """Return the largest mean error of the good classes, and the ranges of the bad ones and small models."""
+    errors: dict[bool | None, list[float]] = {True: [], False: [], None: []}
     for (by, kind, _), same in grouped(
         _found(*TABLES), lambda pair: (pair[0], pair[1].kind, pair[1].chip)
     ).items():
-        if (is_good := _is_good(by, kind)) is not None:
-            errors[is_good].append(mean(abs(one.error) for _, one in same))
+        errors[_is_good(by, kind)].append(mean(abs(one.error) for _, one in same))
     return {
         "own_good_most": share(max(errors[True]), 0),
         "own_bad_least": share(min(errors[False]), 0).removesuffix("%"),
         "own_bad_most": share(max(errors[False]), 0),
+        "own_small_least": share(min(errors[None]), 0).removesuffix("%"),
+        "own_small_most": share(max(errors[None]), 0),
     }
 
 

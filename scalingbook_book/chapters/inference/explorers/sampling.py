@@ -68,7 +68,7 @@ def spent(model: str, P: int, G: int, cached: bool) -> Spent:
 def _sampling(*, model: str, cached: bool, P: int, G: int, step: int) -> View:
     now = min(step, DRAWN - PROMPT)
     with_, without = spent(model, P, G, True), spent(model, P, G, False)
-    one, how = (with_, "with the cache") if cached else (without, "without it")
+    one, how = (with_, "with a cache") if cached else (without, "without a cache")
     ratio, share = sum(without) / sum(with_), one.attention / sum(one)
     return View(
         _verdict(P, G, ratio, sum(without)),
