@@ -1,6 +1,6 @@
 """The two scopes of a test run, and which tests belong to each of them.
 
-- ``quick`` is `make test`: every test that takes at most 1.5 CPU seconds, with a sample of the drawn
+- ``quick`` is `make test`: every test that takes at most one CPU second, with a sample of the drawn
   examples and swept states, and the browser tests marked ``smoke``.
 - ``all`` is `make test-all`: everything once. It is the default, so that a plain ``pytest`` never leaves
   anything out.
@@ -21,7 +21,7 @@ from tools.environment import ROOT
 type Scope = Literal["quick", "all"]
 
 DURATIONS = ROOT / "tests" / "durations.csv"
-SLOW_CPU_S = 1.5
+SLOW_CPU_S = 1.0
 SCOPES = ("quick", "all")
 EXAMPLES_SHARE = 10  # `quick` draws one example for every ten of the full run
 
