@@ -94,8 +94,7 @@ class Run:
         copy = self.notebook.committed()
         if self.carrying:
             copy = first_cell.put(copy, self.carrying)
-            return copy if self.compiles else NotebookNode(copy | {"cells": list(_set_up_cells(copy.cells))})
-        return NotebookNode(copy | {"cells": list(_set_up_cells(copy.cells))})
+        return copy if self.compiles else NotebookNode(copy | {"cells": list(_set_up_cells(copy.cells))})
 
 
 def _set_up_cells(cells: Iterable[NotebookNode]) -> Iterator[NotebookNode]:

@@ -75,7 +75,8 @@ def steps(scope: Scope) -> Iterator[Step]:
     yield _bare("core-chapters", chapters)
     yield _bare("core", f"--ignore={chapters}", "tests/core")
     alone = ("--only", "colab", "conclusion") if scope == "quick" else ("--with-jax",)
-    yield Step("notebooks-alone", (sys.executable, "-m", "tools.isolated_run", *alone), 1 if alone else CORES)
+    cores = 1 if scope == "quick" else CORES
+    yield Step("notebooks-alone", (sys.executable, "-m", "tools.isolated_run", *alone), cores)
     yield _tests(scope)
     yield Step("browser", (*PYTEST, "-n", "2", "--dist", "worksteal", "tests/browser"), CORES)
 
