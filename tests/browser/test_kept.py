@@ -63,10 +63,10 @@ def test_where_nothing_is_stored_the_reader_is_told_and_may_export(visit, withou
     visited = visit()
     visited.page.add_init_script(without)
     page = visited.go(PAGE)
-    assert page.locator(NOTE).first.inner_text().startswith("Not saved: this browser does not store data")
+    expect(page.locator(NOTE).first).to_contain_text("Not saved: this browser does not store data")
     if without == PRIVATE:  # then Predict boxes ask, too
         page.locator(".guess-choices button").first.click()
-        assert "Not saved" in page.locator(".guess").first.inner_text()
+        expect(page.locator(".guess").first).to_contain_text("Not saved")
     check = numbers(page)[0]
     page.locator(f'.answer-box[data-check="{check.key}"] input[type=text]').fill("17 ms")
     page.keyboard.press("Tab")
