@@ -21,7 +21,7 @@ class UnknownTerm(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class GlossaryTerm:
     """An entry: its headword, its other forms, its definition, and where the book teaches it."""
 
     name: str
@@ -31,7 +31,7 @@ class Term:
     chapter: str  # the title of its chapter
 
 
-def find(words: str) -> Term:
+def find(words: str) -> GlossaryTerm:
     """Return the entry for a term in any case, or for its plural; raises UnknownTerm with similar terms."""
     key = " ".join(words.split()).casefold()
     known = _by_form()
@@ -53,15 +53,15 @@ def names() -> tuple[str, ...]:
 
 
 @cache
-def _by_form() -> dict[str, Term]:
+def _by_form() -> dict[str, GlossaryTerm]:
     with _file("terms.csv").open(encoding="utf-8", newline="") as file:
         sections = {row["term"]: row["section"] for row in csv.DictReader(file)}
-    found: dict[str, Term] = {}
+    found: dict[str, GlossaryTerm] = {}
     for entry in _ENTRY.finditer(_file("glossary.md").read_text(encoding="utf-8").partition(":sorted:")[2]):
         name, *also = entry["forms"].strip().split("\n")
         meaning = " ".join(_ROLE.sub(r"\g<words>", entry["meaning"]).split())
         section = sections.get(name, "")
-        term = Term(name, tuple(also), meaning, section, _chapter(section))
+        term = GlossaryTerm(name, tuple(also), meaning, section, _chapter(section))
         found |= {form.casefold(): term for form in (*also, name)}
     return found
 

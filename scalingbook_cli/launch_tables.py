@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scalingbook_cli.answer import TextTable
 from scalingbook_lib.launch import Account, ServingLaunch, TrainingLaunch, emit, table
-from scalingbook_lib.launch.changes import LEAST_GAIN, Change, ServingChange
+from scalingbook_lib.launch.changes import LEAST_GAIN, ServingChange, TrainingChange
 from scalingbook_lib.launch.emit import Emission
 from scalingbook_lib.units import count, percent, si
 from scalingbook_lib.words import pluralize
@@ -99,7 +99,7 @@ def _no_change(what: str, launcher: str) -> TextTable:
     return TextTable("Changes that would help most", ("",), tuple(rows))
 
 
-def training_changes(found: Sequence[Change], fits: bool, launcher: str) -> tuple[TextTable, ...]:
+def training_changes(found: Sequence[TrainingChange], fits: bool, launcher: str) -> tuple[TextTable, ...]:
     """The changes, their step time and memory; what one would write for them."""
     if not found:
         return (_no_change("step time", launcher),)
@@ -115,7 +115,7 @@ def training_changes(found: Sequence[Change], fits: bool, launcher: str) -> tupl
     return (shown if any(one.flags for one in found) else shown.without("flags"),)
 
 
-def training_change_values(found: Sequence[Change]) -> list[dict[str, object]]:
+def training_change_values(found: Sequence[TrainingChange]) -> list[dict[str, object]]:
     """The same for JSON."""
     return [
         {

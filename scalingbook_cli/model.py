@@ -20,7 +20,7 @@ from scalingbook_cli.answer import (
 )
 from scalingbook_lib.models import Transformer, Weight, arithmetic, quantization
 from scalingbook_lib.models.arithmetic import Bytes, Flops, KVCache, Terms, TrainingFlops, TrainingState
-from scalingbook_lib.models.quantization import Storage
+from scalingbook_lib.models.quantization import WeightStorage
 from scalingbook_lib.units import BF16, FP32, DType, count, count_in_words, percent
 
 LETTERS = "DLVNKHF"
@@ -144,7 +144,7 @@ def _flops(forward: Flops, training: Flops, run: TrainingFlops | None) -> TextTa
     return TextTable(f"FLOPs, {what}", tuple(columns), tuple(map(tuple, rows)))
 
 
-def _stored(on_disk: Storage) -> TextTable:
+def _stored(on_disk: WeightStorage) -> TextTable:
     """The bytes of the weights as the file stores them, with its formats."""
     rows = [(part, nbytes(n)) for part, n in on_disk.parts]
     formats = ", ".join(f"{count(n)} in {name}" for name, n in on_disk.formats)

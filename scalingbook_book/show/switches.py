@@ -5,7 +5,7 @@ from html import escape
 
 from scalingbook_book.show.tables import Table
 from scalingbook_lib.launch.flags import LAUNCHERS
-from scalingbook_lib.launch.subjects import Comparison, Switch, comparison
+from scalingbook_lib.launch.subjects import FlagComparison, Switch, comparison
 from scalingbook_lib.words import join_and
 
 NONE = "—"
@@ -61,5 +61,5 @@ def _marked(one: Switch) -> str:
     return f'<code title="{escape(where)}">{code}</code> {escape(one.note)}'.strip()
 
 
-def _dates(found: Comparison, launcher: str) -> str:
+def _dates(found: FlagComparison, launcher: str) -> str:
     return "; ".join(f"{version}, {as_of}" for version, as_of in found.sources(launcher))

@@ -23,7 +23,7 @@ from scalingbook_lib import hlo, notation
 from scalingbook_lib.hlo import cost, not_counted, out_of_memory
 from scalingbook_lib.hlo import schedule as lab_schedule
 from scalingbook_lib.hlo.module import HloModule
-from scalingbook_lib.hlo.out_of_memory import Allocation, DoesNotFit
+from scalingbook_lib.hlo.out_of_memory import DoesNotFit, HbmAllocation
 from scalingbook_lib.machines.chips import Chip, SliceError
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Result, si
@@ -252,14 +252,14 @@ def compile_jitted(jitted: Any, structs: Any, options: Mapping[str, Any] | None,
         raise out_of_memory_error.with_arguments(_argument_allocations(structs)) from None
 
 
-def _argument_allocations(structs: Any) -> tuple[Allocation, ...]:
+def _argument_allocations(structs: Any) -> tuple[HbmAllocation, ...]:
     """Return one device's shard of every argument, largest first."""
     arrays = [a for a in jax.tree.leaves(structs) if getattr(a, "sharding", None) is not None]
     blocks = [(a.sharding.shard_shape(a.shape), a.dtype) for a in arrays]
     allocations = [
         (math.prod(shape) * dtype.itemsize, f"argument {dtype.name}{list(shape)}") for shape, dtype in blocks
     ]
-    return tuple(Allocation(nbytes, what) for nbytes, what in sorted(allocations, reverse=True))
+    return tuple(HbmAllocation(nbytes, what) for nbytes, what in sorted(allocations, reverse=True))
 
 
 def _device_names(on: jax.sharding.Mesh) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from scalingbook_lib.hlo.out_of_memory import Allocation
+from scalingbook_lib.hlo.out_of_memory import HbmAllocation
 from scalingbook_lib.units import Result, binary
 
 
@@ -61,7 +61,7 @@ def memory(compiled: Any, limit: float | None) -> CompiledMemory:
     )
 
 
-def allocations(m: CompiledMemory) -> tuple[Allocation, ...]:
+def allocations(m: CompiledMemory) -> tuple[HbmAllocation, ...]:
     """Return the parts of a program's memory, largest first."""
     named = (("arguments", m.arguments), ("results", m.results - m.aliased), ("temporaries", m.temporaries))
-    return tuple(Allocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)
+    return tuple(HbmAllocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)

@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec
 
 from scalingbook_lab.compiler import aot, sharding
 from scalingbook_lab.serve import decoder
-from scalingbook_lab.serve.decoder import Placement
+from scalingbook_lab.serve.decoder import DecoderPlacement
 from scalingbook_lab.serve.layout import Cache, Config, Params
 from scalingbook_lab.train import transformer
 from scalingbook_lib import models
@@ -28,7 +28,7 @@ def extend(
     config: Config,
     tokens: jax.Array,
     cache: Cache,
-    where: Placement,
+    where: DecoderPlacement,
     *,
     every: bool = False,
     greedy: bool = False,
@@ -43,7 +43,7 @@ def extend(
     how = {"experts": config.experts, "every": every, "dequantize": config.dequantize, "codec": config.codec}
 
     def local(params: Params, tokens: jax.Array, cache: Cache, *where: jax.Array) -> tuple[jax.Array, Cache]:
-        logits, cache = decoder.extend(config.model, params, tokens, cache, Placement(*where), **how)
+        logits, cache = decoder.extend(config.model, params, tokens, cache, DecoderPlacement(*where), **how)
         return (decoder.greedy(logits) if greedy else logits), cache
 
     rank = (None,) if every else ()
@@ -63,7 +63,7 @@ def prefill(
     config: Config,
     tokens: jax.Array,
     cache: Cache,
-    where: Placement | None = None,
+    where: DecoderPlacement | None = None,
     **how: bool,
 ) -> tuple[jax.Array, Cache]:
     """Append tokens[B, T] of prompts, or their next chunk; return logits[B, V] after the last token, and the
@@ -72,7 +72,7 @@ def prefill(
     Unless `where` says otherwise, all tokens are real and the cache is empty.
     """
     B, T = tokens.shape
-    where = where or Placement(jnp.zeros(B, jnp.int32), jnp.full(B, T, jnp.int32))
+    where = where or DecoderPlacement(jnp.zeros(B, jnp.int32), jnp.full(B, T, jnp.int32))
     return extend(params, config, tokens, cache, where, **how)
 
 
@@ -90,7 +90,7 @@ def decode(
 
     Returns logits[B, V] and the cache.
     """
-    where = Placement(lengths, jnp.ones_like(lengths), tables)
+    where = DecoderPlacement(lengths, jnp.ones_like(lengths), tables)
     return extend(params, config, tokens[:, None], cache, where, **how)
 
 
@@ -109,7 +109,7 @@ def program(
 
 def _compile(config: Config, T: int, rows: int, every: bool, greedy: bool) -> aot.Program:
     def step(params: Params, tokens: jax.Array, cache: Cache, *where: jax.Array) -> tuple[jax.Array, Cache]:
-        return extend(params, config, tokens, cache, Placement(*where), every=every, greedy=greedy)
+        return extend(params, config, tokens, cache, DecoderPlacement(*where), every=every, greedy=greedy)
 
     weights, cache_specs = config.structs
     places = [((rows,), ROWS), ((rows,), ROWS)]  # start and tokens

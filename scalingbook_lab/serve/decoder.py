@@ -45,7 +45,7 @@ SPLIT = {
 type Weights = Mapping[str, jax.Array]
 
 
-class Placement(NamedTuple):
+class DecoderPlacement(NamedTuple):
     """The positions of new tokens: sequence b has start[b] cached tokens and tokens[b] real new ones.
 
     `tables[B_AXZ, M]` name the blocks of each sequence; without tables, sequence b has block b.
@@ -76,7 +76,7 @@ def extend(
     w: Mapping[str, Any],
     tokens: jax.Array,
     cache: Any,
-    where: Placement,
+    where: DecoderPlacement,
     *,
     experts: str = "A",
     every: bool = False,
@@ -90,7 +90,7 @@ def extend(
     decodes the cache.
     """
     # each device needs the positions of the sequences whose cache it holds
-    here = Placement(_shard(where.start, "XZ"), _shard(where.tokens, "XZ"), where.tables)
+    here = DecoderPlacement(_shard(where.start, "XZ"), _shard(where.tokens, "XZ"), where.tables)
     ends = dequantize({name: w[name] for name in ("embed", "final norm", "unembed")})
     x = ends["embed"][tokens]
 
@@ -118,7 +118,7 @@ def layer(
     w: Weights,
     x: jax.Array,
     cache_layer: LayerCache,
-    here: Placement,
+    here: DecoderPlacement,
     *,
     experts: str,
     codec: Codec,
@@ -142,7 +142,7 @@ def norm(m: Transformer, x: jax.Array, scale: jax.Array) -> jax.Array:
 
 
 def heads(
-    w: Weights, h: jax.Array, cache_layer: LayerCache, here: Placement, codec: Codec
+    w: Weights, h: jax.Array, cache_layer: LayerCache, here: DecoderPlacement, codec: Codec
 ) -> tuple[jax.Array, LayerCache]:
     """Return the attention of h[B_A, T, D_X] to the cache and itself, and the cache.
 

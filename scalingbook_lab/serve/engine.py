@@ -16,7 +16,7 @@ from typing import Any
 
 from scalingbook_lab.serve.layout import Config
 from scalingbook_lab.serve.paging import OutOfBlocks
-from scalingbook_lab.serve.requests import EngineReport, EngineRequest, RequestState, Served
+from scalingbook_lab.serve.requests import EngineReport, EngineRequest, RequestState, ServedRequest
 from scalingbook_lab.serve.worker import CacheWrite, Worker
 from scalingbook_lib.units import Result
 
@@ -40,10 +40,10 @@ class Engine(Result):
         )
         self.chunk, self.continuous = chunk, continuous
         self.steps, self.computed, self.transfers, self.transfer_bytes = 0, 0, 0, 0
-        self.requests: dict[int, Served] = {}  # by ticket: all requests that have not been popped
+        self.requests: dict[int, ServedRequest] = {}  # by ticket: all requests that have not been popped
         self._tickets, self._popped = 0, Counter[str]()
-        self.waiting: list[Served] = []  # oldest first
-        self.transferring: list[Served] = []  # prefilled on other devices, waiting for a decode slot
+        self.waiting: list[ServedRequest] = []  # oldest first
+        self.transferring: list[ServedRequest] = []  # prefilled on other devices, waiting for a decode slot
         if prefill and prefill.block != config.block:
             sizes = f"blocks of {prefill.block} tokens do not fit those of {config.block}"
             raise ValueError(f"{sizes}; make them equal")
@@ -59,7 +59,7 @@ class Engine(Result):
         if not len(prompt) or limit < 1 or tokens > longest:
             asked = f"a prompt of {len(prompt)} tokens and an output of {limit}"
             raise ValueError(f"{asked}: give at least one of each and at most {longest} of both together")
-        s = Served(self._tickets, EngineRequest(tuple(map(int, prompt)), limit, self.steps))
+        s = ServedRequest(self._tickets, EngineRequest(tuple(map(int, prompt)), limit, self.steps))
         self._tickets += 1
         self.requests[s.ticket] = s
         self.waiting.append(s)
@@ -76,7 +76,7 @@ class Engine(Result):
         """Return the tokens that a request has generated so far."""
         return list(self.request(ticket).output)
 
-    def request(self, ticket: int) -> Served:
+    def request(self, ticket: int) -> ServedRequest:
         """Return the request of a ticket. Raises ValueError if the ticket is unknown or was popped."""
         if not 0 <= ticket < self._tickets:
             raise ValueError(f"ticket {ticket}: {self._tickets} were given out; submit() gives the next")
@@ -84,7 +84,7 @@ class Engine(Result):
             raise ValueError(f"ticket {ticket} was popped; keep what pop() returns")
         return self.requests[ticket]
 
-    def pop(self, ticket: int) -> Served:
+    def pop(self, ticket: int) -> ServedRequest:
         """Return a finished request and drop it from the engine, except for its counts.
 
         Raises ValueError if the request is not finished.
@@ -128,7 +128,7 @@ class Engine(Result):
             s = self.waiting.pop(0)
             s.state, s.admitted = RequestState.PREFILL, self.steps if s.admitted is None else s.admitted
 
-    def _place(self, s: Served) -> bool:
+    def _place(self, s: ServedRequest) -> bool:
         """Place a request in the group that caches most of its tokens, preferring more free blocks on a tie.
 
         Returns whether a group had a slot and enough blocks.
@@ -188,7 +188,7 @@ class Engine(Result):
             CacheWrite(s, s.cached, 1) for s in self.decode_worker.running if s.state is RequestState.DECODE
         ]
 
-    def _grow(self, s: Served) -> None:
+    def _grow(self, s: ServedRequest) -> None:
         """Allocate a block for a sequence's next token, preempting the youngest sequences of its group if
         necessary.
         """
@@ -199,7 +199,7 @@ class Engine(Result):
             except OutOfBlocks:
                 self._preempt(self.decode_worker.in_group(s.group)[-1])
 
-    def _preempt(self, s: Served) -> None:
+    def _preempt(self, s: ServedRequest) -> None:
         """Release a sequence's slot and blocks, and queue it again by its ticket."""
         self._remove(s)
         s.state, s.preemptions = RequestState.WAITING, s.preemptions + 1
@@ -215,7 +215,7 @@ class Engine(Result):
             if last:
                 self._append(s, token)
 
-    def _append(self, s: Served, token: int) -> None:
+    def _append(self, s: ServedRequest, token: int) -> None:
         """Append a new token; a sequence whose prompt is prefilled starts to decode, here or on other
         devices.
         """
@@ -237,7 +237,7 @@ class Engine(Result):
             s = self.transferring.pop(0)
             s.state, self.transfers = RequestState.DECODE, self.transfers + 1
 
-    def _try_transfer(self, s: Served) -> bool:
+    def _try_transfer(self, s: ServedRequest) -> bool:
         """Transfer the cache of one sequence; return whether there was a slot with enough blocks."""
         to, n = self.decode_worker, len(s.blocks)
         open_groups = [g for g in range(to.groups) if len(to.in_group(g)) < to.slots]
@@ -252,7 +252,7 @@ class Engine(Result):
         self.transfer_bytes += n * to.block_bytes
         return True
 
-    def _remove(self, s: Served) -> None:
+    def _remove(self, s: ServedRequest) -> None:
         """Remove a request from the queue or worker that holds it."""
         for worker in (self.prefill_worker, self.decode_worker):
             if s in worker.running:

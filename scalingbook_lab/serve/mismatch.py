@@ -27,7 +27,7 @@ type Weights = Mapping[str, Any]
 ENGINE_SHARDS = 2  # degree of tensor and expert parallelism whose partial sums the engine rounds
 
 
-class Scored(NamedTuple):
+class ScoredTokens(NamedTuple):
     """The log-probability of each token of the responses, and the experts of each token and layer."""
 
     tokens: jax.Array  # [B, P + G], prompts included
@@ -59,7 +59,9 @@ def cast(w: Weights, dtype: Any, *, stored: Any = None) -> dict[str, jax.Array]:
     }
 
 
-def generate(m: Transformer, w: Weights, prompts: jax.Array | np.ndarray, G: int, *, seed: int = 0) -> Scored:
+def generate(
+    m: Transformer, w: Weights, prompts: jax.Array | np.ndarray, G: int, *, seed: int = 0
+) -> ScoredTokens:
     """Sample G tokens after each of prompts[B, P] at temperature 1, one token per step with a KV cache.
 
     Attention and experts add `ENGINE_SHARDS` partial sums, each rounded to the dtype of the weights.
@@ -67,7 +69,7 @@ def generate(m: Transformer, w: Weights, prompts: jax.Array | np.ndarray, G: int
     return _generate(m, dict(w), jnp.asarray(prompts), jax.random.key(seed), G=G)
 
 
-def score(m: Transformer, w: Weights, of: Scored, *, replay: bool = False) -> Scored:
+def score(m: Transformer, w: Weights, of: ScoredTokens, *, replay: bool = False) -> ScoredTokens:
     """Compute the log-probabilities of the response tokens of `of` in one pass over all tokens.
 
     With `replay` every token is routed to the experts that `of` records; only their weights are recomputed.
@@ -78,7 +80,7 @@ def score(m: Transformer, w: Weights, of: Scored, *, replay: bool = False) -> Sc
 
 
 @partial(jax.jit, static_argnums=0, static_argnames="G")
-def _generate(m: Transformer, w: dict, prompts: jax.Array, key: jax.Array, *, G: int) -> Scored:
+def _generate(m: Transformer, w: dict, prompts: jax.Array, key: jax.Array, *, G: int) -> ScoredTokens:
     B, P = prompts.shape
     S = P + G - 1
     empty = jnp.zeros((m.L, B, S, m.K, m.H), w["embed"].dtype)
@@ -95,16 +97,16 @@ def _generate(m: Transformer, w: dict, prompts: jax.Array, key: jax.Array, *, G:
 
     _, (tokens, logprobs, routes) = lax.scan(step, (prompts[:, 0], _Cache(empty, empty)), jnp.arange(S))
     routes = None if routes is None else jnp.moveaxis(routes[:, :, :, 0], 0, 2)
-    return Scored(jnp.concatenate([prompts[:, :1], tokens.T], 1), logprobs.T[:, P - 1 :], routes)
+    return ScoredTokens(jnp.concatenate([prompts[:, :1], tokens.T], 1), logprobs.T[:, P - 1 :], routes)
 
 
 @partial(jax.jit, static_argnums=0, static_argnames="G")
-def _score(m: Transformer, w: dict, tokens: jax.Array, routes: jax.Array | None, *, G: int) -> Scored:
+def _score(m: Transformer, w: dict, tokens: jax.Array, routes: jax.Array | None, *, G: int) -> ScoredTokens:
     B, S = tokens.shape[0], tokens.shape[1] - 1
     empty = jnp.zeros((m.L, B, S, m.K, m.H), w["embed"].dtype)
     logits, _, found = _forward(m, w, tokens[:, :-1], jnp.arange(S), _Cache(empty, empty), routes, 1)
     logprobs = jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[:, 1:, None], -1)[..., 0]
-    return Scored(tokens, logprobs[:, -G:], found)
+    return ScoredTokens(tokens, logprobs[:, -G:], found)
 
 
 def _forward(
@@ -173,8 +175,8 @@ def _routed(m: Transformer, w: Weights, h: jax.Array, given: jax.Array | None, s
 class Mismatch(Result):
     """The responses of an engine, scored by the engine itself and by a trainer."""
 
-    engine: Scored
-    trainer: Scored
+    engine: ScoredTokens
+    trainer: ScoredTokens
 
     @property
     def log_ratios(self) -> np.ndarray:

@@ -35,7 +35,7 @@ class EngineRequest(Result):
 
 
 @dataclass(slots=True, eq=False)
-class Served(Result):
+class ServedRequest(Result):
     """A submitted request and its progress.
 
     `cached` of its tokens are in the cache, in `blocks` of the pool of group `group`.

@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from scalingbook_lab.serve import decode
-from scalingbook_lab.serve.decoder import Placement
+from scalingbook_lab.serve.decoder import DecoderPlacement
 from scalingbook_lab.serve.layout import Config
 from scalingbook_lib.units import Result, percent
 
@@ -158,7 +158,7 @@ class Pair(Result):
         fed = jnp.concatenate([state["last"][:, None], drafted], 1)
         count = jnp.where(active, self.K + 1, 0)
         logits, target_cache = decode.extend(
-            target, self.target, fed, state["target"], Placement(state["length"], count), every=True
+            target, self.target, fed, state["target"], DecoderPlacement(state["length"], count), every=True
         )
         counts, own = self._verify(verify_key, logits, r, drafted)
         positions = jnp.arange(
@@ -191,12 +191,12 @@ class Pair(Result):
         read = jnp.where(active, behind + 1, 0)
         keys = jax.random.split(key, self.K)
         start = state["length"] - behind
-        logits, cache = decode.extend(params, self.draft, pair, state["draft"], Placement(start, read))
+        logits, cache = decode.extend(params, self.draft, pair, state["draft"], DecoderPlacement(start, read))
         first = self._sample(keys[0], logits)
 
         def one(carry: tuple, key: jax.Array) -> tuple[tuple, tuple]:
             token, cache, length = carry
-            where = Placement(length, active.astype(jnp.int32))
+            where = DecoderPlacement(length, active.astype(jnp.int32))
             logits, cache = decode.extend(params, self.draft, token[:, None], cache, where)
             sampled = self._sample(key, logits)
             return (sampled, cache, length + 1), (sampled, logits)

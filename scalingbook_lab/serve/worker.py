@@ -27,7 +27,7 @@ MOVED = PartitionSpec(None, "C", "Y")  # blocks in transit: [blocks, tokens_C, K
 class CacheWrite(Result):
     """Tokens `first` to `first + count - 1` of a sequence, to be appended to the cache."""
 
-    request: requests.Served
+    request: requests.ServedRequest
     first: int
     count: int
 
@@ -61,21 +61,21 @@ class Worker(Result):
             Pool((config.blocks or 0) // self.groups, config.block, share_prefixes)
             for _ in range(self.groups)
         ]
-        self.running: list[requests.Served] = []  # the sequences that have a slot, oldest first
+        self.running: list[requests.ServedRequest] = []  # the sequences that have a slot, oldest first
         self.runs: Counter[tuple[int, int]] = Counter()  # number of runs of each program, by T and rows
 
-    def in_group(self, group: int) -> list[requests.Served]:
+    def in_group(self, group: int) -> list[requests.ServedRequest]:
         """Return the sequences of a group, oldest first."""
         return [s for s in self.running if s.group == group]
 
-    def add(self, s: requests.Served, group: int, blocks: list[int], cached: int = 0) -> None:
+    def add(self, s: requests.ServedRequest, group: int, blocks: list[int], cached: int = 0) -> None:
         """Give a sequence a slot and blocks, whose first `cached` tokens are already filled."""
         used_slots = {other.slot for other in self.in_group(group)}
         s.group, s.slot = group, next(i for i in range(self.slots) if i not in used_slots)
         s.blocks, s.cached, s.registered = blocks, cached, cached // self.config.block
         self.running = sorted([*self.running, s], key=lambda s: s.ticket)
 
-    def remove(self, s: requests.Served) -> None:
+    def remove(self, s: requests.ServedRequest) -> None:
         """Release a sequence's slot and blocks."""
         self.running.remove(s)
         self.pools[s.group].release(s.blocks)
@@ -105,7 +105,7 @@ class Worker(Result):
         self.runs[T, size] += 1
         return np.asarray(tokens_out)[indices].tolist()
 
-    def register(self, s: requests.Served) -> None:
+    def register(self, s: requests.ServedRequest) -> None:
         """Let other sequences share the blocks of `s` that are full by now."""
         size, tokens = self.config.block, s.tokens
         # only full blocks are shared, because they are never written again
@@ -127,7 +127,7 @@ class Worker(Result):
         """The bytes of one block in all layers."""
         return sum(a.nbytes for a in jax.tree.leaves(self.cache)) // (self.config.blocks or 1)
 
-    def send(self, s: requests.Served) -> Cache:
+    def send(self, s: requests.ServedRequest) -> Cache:
         """Copy the blocks of a sequence out of the cache."""
         return self._take(self.cache, self._ids(s.group, s.blocks))
 

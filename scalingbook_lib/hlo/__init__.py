@@ -20,14 +20,14 @@ from scalingbook_lib.hlo.compiled_collectives import Collectives, CompiledCollec
 from scalingbook_lib.hlo.mesh import mesh_of, sizes_of
 from scalingbook_lib.hlo.module import HloError, HloModule, parse
 from scalingbook_lib.hlo.not_counted import NotCounted
-from scalingbook_lib.hlo.out_of_memory import Allocation, DoesNotFit
+from scalingbook_lib.hlo.out_of_memory import DoesNotFit, HbmAllocation
 
 __all__ = [
-    "Allocation",
     "Collectives",
     "ComparisonLine",
     "CompiledCollective",
     "DoesNotFit",
+    "HbmAllocation",
     "HloError",
     "HloModule",
     "NotCounted",

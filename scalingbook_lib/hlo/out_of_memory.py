@@ -71,7 +71,7 @@ _PYTORCH_SIZES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class HbmAllocation:
     """A buffer that needs memory: its size in bytes and its purpose."""
 
     nbytes: int
@@ -96,13 +96,13 @@ class DoesNotFit(RuntimeError):
         memory: str,
         used_bytes: int,
         limit_bytes: int,
-        largest: tuple[Allocation, ...] = (),
+        largest: tuple[HbmAllocation, ...] = (),
         scoped_vmem: str = "",
         *,
         kind: str = "",
-        arguments: tuple[Allocation, ...] = (),
+        arguments: tuple[HbmAllocation, ...] = (),
         asked_bytes: int = 0,
-        parts: tuple[Allocation, ...] = (),
+        parts: tuple[HbmAllocation, ...] = (),
     ):
         super().__init__(memory, used_bytes, limit_bytes, largest, scoped_vmem)
         self.memory, self.used_bytes, self.limit_bytes = memory, used_bytes, limit_bytes
@@ -114,7 +114,7 @@ class DoesNotFit(RuntimeError):
         named = {name: getattr(self, name) for name in ("kind", "arguments", "asked_bytes", "parts")}
         return partial(DoesNotFit, **named), self.args
 
-    def with_arguments(self, arguments: tuple[Allocation, ...]) -> "DoesNotFit":
+    def with_arguments(self, arguments: tuple[HbmAllocation, ...]) -> "DoesNotFit":
         """The same error, with the program's arguments if the compiler lists no buffers itself."""
         shown = arguments if self.memory == "HBM" and not self.largest else ()
         return DoesNotFit(
@@ -232,10 +232,10 @@ def read(message: str) -> DoesNotFit | None:
     )
 
 
-def _tpu_parts(message: str) -> tuple[Allocation, ...]:
+def _tpu_parts(message: str) -> tuple[HbmAllocation, ...]:
     """The arguments and the HLO temporaries of a program, if libtpu lists them; the larger one first."""
     found = (
-        Allocation(_bytes(size[1]), words) for words, form in _TPU_PARTS if (size := form.search(message))
+        HbmAllocation(_bytes(size[1]), words) for words, form in _TPU_PARTS if (size := form.search(message))
     )
     return tuple(sorted(found, key=lambda part: -part.nbytes))
 
@@ -270,7 +270,7 @@ def _read_gpu(message: str) -> DoesNotFit | None:
     if (asked := _GPU.search(message)) is None:
         return None
     sizes = {found["part"]: _bytes(found["size"]) for found in _GPU_PART.finditer(message)}
-    parts = (Allocation(sizes[name], words) for name, words in _GPU_PARTS.items() if sizes.get(name))
+    parts = (HbmAllocation(sizes[name], words) for name, words in _GPU_PARTS.items() if sizes.get(name))
     known = _GPU_TOTAL.search(message)
     asked_bytes = int(asked["exact"]) if asked["exact"] else _bytes(asked["asked"])
     return DoesNotFit(
@@ -283,14 +283,14 @@ def _read_gpu(message: str) -> DoesNotFit | None:
     )
 
 
-def _listed(arguments: tuple[Allocation, ...], limit: int = 3) -> str:
+def _listed(arguments: tuple[HbmAllocation, ...], limit: int = 3) -> str:
     """The first `limit` of the arguments, and the number of the others."""
     listed = "; ".join(f"{binary(each.nbytes)} for {each.purpose}" for each in arguments[:limit])
     others = len(arguments) - limit
     return f"{listed}; {others} smaller" if others > 0 else listed
 
 
-def _allocation(size: str, rest: str) -> Allocation:
+def _allocation(size: str, rest: str) -> HbmAllocation:
     """A buffer by its shape (its window's, if it has one) and the first sentence about its purpose."""
     shape = re.search(r"window shape is (\S+\])", rest) or re.search(
         r"(?:[Ss]hape|Subshape)(?::| =) '?(\S+?\])", rest
@@ -298,9 +298,9 @@ def _allocation(size: str, rest: str) -> Allocation:
     purpose = re.search(r"[Tt]ag(?::| =) '?([^\n']*?)(?:\.\s|'|$)", rest, re.M)
     purpose = purpose or re.search(r"XLA [Ll]abel: (.*)$", rest, re.M)
     if purpose is None and "Entry Parameter" in rest:
-        return Allocation(_bytes(size), f"argument {shape[1]}" if shape else "an argument")
+        return HbmAllocation(_bytes(size), f"argument {shape[1]}" if shape else "an argument")
     purpose = purpose[1].strip() if purpose else "a buffer"
-    return Allocation(_bytes(size), f"{shape[1]}, {purpose}" if shape else purpose)
+    return HbmAllocation(_bytes(size), f"{shape[1]}, {purpose}" if shape else purpose)
 
 
 def _bytes(text: str) -> int:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from scalingbook_lib.collectives import Network
-from scalingbook_lib.inspection.steps import Kernel
+from scalingbook_lib.inspection.steps import KernelStep
 from scalingbook_lib.machines import Chip, Machine, chips
 from scalingbook_lib.units import DTYPES, DType
 from scalingbook_lib.units import dtype as find_dtype
@@ -54,14 +54,14 @@ class Hardware:
             return None
         return self.chip.flops_per_s(_dtype(dtype, self.chip)) / self.cores
 
-    def roofline_s(self, kernel: Kernel) -> float:
+    def roofline_s(self, kernel: KernelStep) -> float:
         """The shortest time of one run of a kernel; 0 if the machine is unknown."""
         rate, bandwidth = self.flops_per_s(kernel.dtype), self.hbm_bytes_per_s
         if not rate or not bandwidth:
             return 0.0
         return max(kernel.flops / rate, kernel.nbytes / bandwidth)
 
-    def kernel_s(self, kernel: Kernel) -> float:
+    def kernel_s(self, kernel: KernelStep) -> float:
         """The compiler's estimate of one run of a kernel, or its roofline where there is none."""
         if kernel.cycles and self.chip and self.chip.clock_hz:
             return kernel.cycles / self.chip.clock_hz

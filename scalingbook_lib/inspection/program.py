@@ -11,9 +11,9 @@ from scalingbook_lib.inspection import work as counted
 from scalingbook_lib.inspection.hardware import Hardware
 from scalingbook_lib.inspection.memory import ProgramMemory, memory
 from scalingbook_lib.inspection.source import Argument, ProgramSource
-from scalingbook_lib.inspection.steps import WAIT, Kernel, Loop, Move, Step, parts, steps
+from scalingbook_lib.inspection.steps import WAIT, KernelStep, LoopStep, Move, Step, parts, steps
 from scalingbook_lib.inspection.timeline import Timeline, Use
-from scalingbook_lib.inspection.work import MatmulShape, Need, Work
+from scalingbook_lib.inspection.work import MatmulShape, MatmulWork, Need
 
 HIDDEN, PARTLY, EXPOSED, NOT_OVERLAPPED = "hidden", "partly hidden", "exposed", "synchronous"
 NEGLIGIBLE = 0.05  # of a transfer's time: exposed less than this, it counts as hidden
@@ -25,7 +25,7 @@ class PlacedTransfer:
 
     collective: CompiledCollective
     move: Move
-    loops: tuple[Loop, ...]
+    loops: tuple[LoopStep, ...]
     times: int | None
     seconds: float
     exposed_s: float
@@ -58,8 +58,8 @@ class PlacedTransfer:
 class PlacedKernel:
     """A kernel at its place in the program, with the time of all its runs and the bound of its roofline."""
 
-    kernel: Kernel
-    loops: tuple[Loop, ...]
+    kernel: KernelStep
+    loops: tuple[LoopStep, ...]
     times: int | None
     seconds: float
     roofline_s: float
@@ -142,7 +142,7 @@ class InspectedProgram:
                 line=self.source.line_of(step.instruction),
             )
             for step, loops in _flat(self.steps)
-            if isinstance(step, Kernel)
+            if isinstance(step, KernelStep)
         )
 
     def _transfers(self) -> Iterator[PlacedTransfer]:
@@ -182,7 +182,7 @@ class InspectedProgram:
         return next(filter(None, map(self.source.line_of, around)), "")
 
     @cached_property
-    def work(self) -> Work:
+    def work(self) -> MatmulWork:
         """The program's matmul FLOPs beside the model's need."""
         recomputed = sum(
             placed.runs * cost.flops_of(where, i)
@@ -193,7 +193,7 @@ class InspectedProgram:
         padded = sum(
             placed.runs * placed.kernel.flops * (shape.factor - 1) for placed, shape in self.matmul_shapes
         )
-        return Work(
+        return MatmulWork(
             flops=cost.matmul_flops(self.module),
             recomputed=recomputed,
             padded=padded,
@@ -227,15 +227,17 @@ class InspectedProgram:
         return self.source.arguments
 
 
-def _flat(found: tuple[Step, ...], loops: tuple[Loop, ...] = ()) -> Iterator[tuple[Step, tuple[Loop, ...]]]:
+def _flat(
+    found: tuple[Step, ...], loops: tuple[LoopStep, ...] = ()
+) -> Iterator[tuple[Step, tuple[LoopStep, ...]]]:
     """Every step with the loops around it."""
     for step in found:
         yield step, loops
-        if isinstance(step, Loop):
+        if isinstance(step, LoopStep):
             yield from _flat(step.steps, (*loops, step))
 
 
-def _times(loops: tuple[Loop, ...]) -> int | None:
+def _times(loops: tuple[LoopStep, ...]) -> int | None:
     """How often the body of the innermost loop runs; None if a trip count is unknown."""
     product = 1
     for loop in loops:

@@ -23,7 +23,7 @@ _FREE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
+class KernelStep:
     """One kernel of the schedule, and what one run of it does on one device."""
 
     name: str
@@ -53,7 +53,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
+class LoopStep:
     """A loop: the steps of its body, and its trip count; None if the program does not fix it."""
 
     name: str
@@ -63,7 +63,7 @@ class Loop:
     computation: Computation
 
 
-type Step = Kernel | Move | Loop
+type Step = KernelStep | Move | LoopStep
 
 
 def steps(module: HloModule, sizes: Mapping[str, int]) -> tuple[Step, ...]:
@@ -77,7 +77,7 @@ def _steps(module: HloModule, here: Computation, sizes: Mapping[str, int]) -> It
             body = walk.body_of(module, i)
             trips = walk.trip_count(module, here, i)
             inner = tuple(_steps(module, body, sizes))
-            yield Loop(name=i.name, trips=trips, steps=inner, instruction=i, computation=here)
+            yield LoopStep(name=i.name, trips=trips, steps=inner, instruction=i, computation=here)
         elif i.opcode in ("call", "conditional"):
             yield from _longest(module, i, sizes)
         elif (step := _step(module, here, i, sizes)) is not None:
@@ -92,9 +92,9 @@ def _longest(module: HloModule, i: Instruction, sizes: Mapping[str, int]) -> tup
 
 def _size(found: tuple[Step, ...]) -> tuple[float, float]:
     """A measure of how much a branch does: bytes between devices, then cycles or bytes of its kernels."""
-    kernels, moved = list[tuple[Kernel, int]](), 0.0
+    kernels, moved = list[tuple[KernelStep, int]](), 0.0
     for step, times in _repeated(found):
-        if isinstance(step, Kernel):
+        if isinstance(step, KernelStep):
             kernels.append((step, times))
         elif isinstance(step, Move):
             moved += times * sum(one.received_bytes for one in step.collectives)
@@ -106,7 +106,7 @@ def _repeated(found: tuple[Step, ...], times: int = 1) -> Iterator[tuple[Step, i
     """All steps and those of their loops, with how often they run; once if that is unknown."""
     for step in found:
         yield step, times
-        if isinstance(step, Loop):
+        if isinstance(step, LoopStep):
             yield from _repeated(step.steps, times * (step.trips or 1))
 
 
@@ -153,14 +153,14 @@ def _start_of(here: Computation, done: Instruction) -> Instruction | None:
     return None
 
 
-def _kernel(module: HloModule, here: Computation, i: Instruction) -> Kernel | None:
+def _kernel(module: HloModule, here: Computation, i: Instruction) -> KernelStep | None:
     """An instruction that runs as a kernel; None if it has neither cycles, nor FLOPs, nor bytes."""
     found = cost.fusion(module, Visit(i, here, 1))
     nbytes = hbm_bytes(module, here, i)
     if not (found.cycles or found.flops or nbytes):
         return None
     kind = "copy" if found.kind == "elementwise" and _only_copies(module, i) else found.kind
-    return Kernel(
+    return KernelStep(
         name=i.name,
         kind=kind,
         opcode=i.opcode,
@@ -202,6 +202,6 @@ def _parts(module: HloModule, here: Computation, i: Instruction) -> Iterator[tup
             yield from _parts(module, inner, part)
 
 
-def parts(module: HloModule, kernel: Kernel) -> Iterator[tuple[Instruction, Computation]]:
+def parts(module: HloModule, kernel: KernelStep) -> Iterator[tuple[Instruction, Computation]]:
     """A kernel's instruction and everything fused into it, each with its computation."""
     return _parts(module, kernel.computation, kernel.instruction)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from scalingbook_lib.collectives import Collective, Transfer, permute
 from scalingbook_lib.hlo.compiled_collectives import CompiledCollective
 from scalingbook_lib.inspection.hardware import Hardware
-from scalingbook_lib.inspection.steps import DONE, START, WAIT, Kernel, Loop, Move, Step
+from scalingbook_lib.inspection.steps import DONE, START, WAIT, KernelStep, LoopStep, Move, Step
 from scalingbook_lib.profiles.expected import FORMULAS
 
 
@@ -71,14 +71,14 @@ class Timeline:
     def _run(self, steps: Sequence[Step], weight: float) -> None:
         for step in steps:
             match step:
-                case Kernel():
+                case KernelStep():
                     self._compute(step, weight)
-                case Loop():
+                case LoopStep():
                     self._loop(step, weight)
                 case Move():
                     self._move(step, weight)
 
-    def _loop(self, loop: Loop, weight: float) -> None:
+    def _loop(self, loop: LoopStep, weight: float) -> None:
         """Play two trips; the second counts for all others, whose time passes at once."""
         trips = 1 if loop.trips is None else loop.trips
         if trips < 1:
@@ -96,7 +96,7 @@ class Timeline:
             for name, flying in self._arrivals.items():
                 self._arrivals[name] = [(arrival + skipped_s, begun) for arrival, begun in flying]
 
-    def _compute(self, kernel: Kernel, weight: float) -> None:
+    def _compute(self, kernel: KernelStep, weight: float) -> None:
         seconds = self.hardware.kernel_s(kernel)
         use = self._use(kernel.name)
         use.times += weight

@@ -66,7 +66,7 @@ class Need(Result):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work(Result):
+class MatmulWork(Result):
     """The matmul FLOPs of one device in one run.
 
     `recomputed` are those that `jax.checkpoint` computes again; `padded` are multiplied with padding in

@@ -49,7 +49,7 @@ _SETTINGS["megatron_bridge"] = _SETTINGS["megatron"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class TrainingChange:
     """A change of a training plan, in its launcher's flags if it has any, and the step then."""
 
     what: str
@@ -76,7 +76,7 @@ def training(
     judge: Callable[[Plan], TrainingStep | None],
     most: int = 2,
     headroom: float = 0.0,
-) -> tuple[Change, ...]:
+) -> tuple[TrainingChange, ...]:
     """The best changes by time; of a plan that does not fit, those that make it fit.
 
     `judge` gives the step of a plan, or None where it cannot be. A change leaves the share `headroom` of the
@@ -95,7 +95,7 @@ def training(
         found = [one for one in found if one[1].memory.total <= room]
     elif not fits:
         found = sorted(found, key=lambda one: one[1].memory.total)[:most]
-    chosen: list[Change] = []
+    chosen: list[TrainingChange] = []
     kinds: set[str] = set()
     for plan, step in sorted(found, key=lambda one: one[1].total_s):
         gain = 1 - step.total_s / now.total_s
@@ -104,7 +104,7 @@ def training(
             continue
         kinds.add(kind)
         told = _told(launch.plan, plan)
-        chosen.append(Change(what=told, flags=_flags(launch, plan), step=step, gain=gain))
+        chosen.append(TrainingChange(what=told, flags=_flags(launch, plan), step=step, gain=gain))
         if len(chosen) == most:
             break
     return tuple(chosen)

@@ -15,7 +15,7 @@ from scalingbook_lib.launch import files, manifests, recipes, shell
 from scalingbook_lib.launch.flags import LAUNCHERS, canonical, table
 from scalingbook_lib.launch.settings import LaunchError, Setting
 from scalingbook_lib.launch.shell import Script, Word
-from scalingbook_lib.launch.slurm import Allocation
+from scalingbook_lib.launch.slurm import SlurmAllocation
 from scalingbook_lib.words import pluralize
 
 type Opener = Callable[[str], str | None]
@@ -324,7 +324,7 @@ def _runs(texts: list[str], at: int) -> bool:
 
 
 def _allocated(
-    kind: str, given: list[Setting], allocation: Allocation, notes: list[str]
+    kind: str, given: list[Setting], allocation: SlurmAllocation, notes: list[str]
 ) -> Iterator[Setting]:
     """The nodes and processes of the #SBATCH lines, where the command itself says neither."""
     rows, each, nodes = table(kind), allocation.each, allocation.nodes or 1

@@ -24,7 +24,7 @@ _MOST_NESTED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class LaunchRecipe:
     """The settings of a function in their order, and sentences on what they are and on what was not read."""
 
     launcher: str
@@ -34,7 +34,7 @@ class Recipe:
 
 def read(
     text: str, file: str, function: str = "", opener: Callable[[str], str | None] = lambda _: None
-) -> Recipe:
+) -> LaunchRecipe:
     """The recipe of a file; a LaunchError lists its functions if there are several and none is named.
 
     `opener` returns the text of another file of the same checkout, such as
@@ -58,7 +58,7 @@ def read(
     found.body(home, start, {}, 0, whole=True)
     settings = [Setting(path, value, line, where) for path, value, line, where in found.settings]
     settings += _of_name(launcher, name, found.flavor, start.lineno, home.file)
-    return Recipe(launcher, tuple(settings), tuple(_notes(name, module, launcher, found)))
+    return LaunchRecipe(launcher, tuple(settings), tuple(_notes(name, module, launcher, found)))
 
 
 def _notes(name: str, start: Module, launcher: str, found: "_Reader") -> Iterator[str]:

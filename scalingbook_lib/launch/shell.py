@@ -62,7 +62,7 @@ class Script:
     unresolved: dict[str, int] = field(default_factory=dict)  # what, and its line
     conditions: list[int] = field(default_factory=list)  # lines of `if`
     variables: dict[str, list[Word]] = field(default_factory=dict)
-    allocation: slurm.Allocation = slurm.NONE
+    allocation: slurm.SlurmAllocation = slurm.NONE
 
 
 def read(text: str) -> Script:

@@ -20,7 +20,7 @@ _OPTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class SlurmAllocation:
     """What the #SBATCH lines ask for; None where they do not say, and `line` is that of the last of them."""
 
     nodes: int | None = None
@@ -55,10 +55,10 @@ class Allocation:
         yield from ((name, str(value)) for name, value in named.items() if value is not None)
 
 
-NONE = Allocation()
+NONE = SlurmAllocation()
 
 
-def read(text: str) -> Allocation:
+def read(text: str) -> SlurmAllocation:
     """The allocation of a script; of an option that stands twice, the last one counts."""
     found: dict[str, int] = {}
     for match in _LINE.finditer(text):
@@ -66,4 +66,4 @@ def read(text: str) -> Allocation:
             if option := re.match(pattern, match[1]):
                 found[name] = int(option[1])
                 found["line"] = text.count("\n", 0, match.start()) + 1
-    return Allocation(**found)
+    return SlurmAllocation(**found)

@@ -74,7 +74,7 @@ class Line(Result):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Result):
+class FlagComparison(Result):
     """The flags of several launchers for the terms of one subject."""
 
     subject: str
@@ -96,7 +96,7 @@ class Comparison(Result):
 
 
 @cache
-def comparison(subject: str, kind: str) -> Comparison:
+def comparison(subject: str, kind: str) -> FlagComparison:
     """The table of a subject for the launchers of training or of serving.
 
     A launcher without a single flag for the subject has no column.
@@ -116,7 +116,7 @@ def comparison(subject: str, kind: str) -> Comparison:
         Line(term=term, switches={name: tuple(some) for name, some in cells.items()})
         for term, cells in found.items()
     )
-    return Comparison(subject=subject, kind=kind, launchers=launchers, lines=lines)
+    return FlagComparison(subject=subject, kind=kind, launchers=launchers, lines=lines)
 
 
 def _switch(row: dict[str, str]) -> Switch:

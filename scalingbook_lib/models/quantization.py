@@ -1,8 +1,9 @@
 """How a file stores its weights: `quantization_config` read into formats, and the bytes of every part.
 
-A `Format` is a number of bits with its block scales; a `Scheme` says which matrices have which format, by the
-module names that published files use. `storage` counts the bytes. What a file does not quantize keeps its
-base type: embeddings, norms, biases, routers and, unless it says otherwise, the unembedding.
+A `QuantizedFormat` is a number of bits with its block scales; a `Scheme` says which matrices have which
+format, by the module names that published files use. `storage` counts the bytes. What a file does not
+quantize keeps its base type: embeddings, norms, biases, routers and, unless it says otherwise, the
+unembedding.
 """
 
 import re
@@ -24,7 +25,7 @@ BASES = {"bf16": 2, "fp16": 2, "fp32": 4}
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class QuantizedFormat:
     """Elements of `bits`, with a scale of `scale_bytes` for each block [rows, columns] of a matrix.
 
     A block of 0 rows or columns is as long as the matrix. `matrix_bytes` are further scales of each matrix.
@@ -55,14 +56,14 @@ class Scheme:
     """
 
     method: str
-    default: Format | None
+    default: QuantizedFormat | None
     skip: tuple[str, ...] = ()
-    named: tuple[tuple[str, Format], ...] = ()
+    named: tuple[tuple[str, QuantizedFormat], ...] = ()
     parts: tuple[str, ...] = ()
     kv: str | None = None
     inputs: str = ""
 
-    def format_of(self, names: tuple[str, ...], part: str, layer: int | None) -> Format | None:
+    def format_of(self, names: tuple[str, ...], part: str, layer: int | None) -> QuantizedFormat | None:
         """The format of a matrix with these possible module names; None where it keeps the base type."""
         for pattern, own in _relevant(self.named, layer):
             if any(matches(pattern, name) for name in names):
@@ -72,14 +73,14 @@ class Scheme:
         return self.default if not self.parts or part in self.parts else None
 
     @property
-    def _skipped(self) -> tuple[tuple[str, Format | None], ...]:
+    def _skipped(self) -> tuple[tuple[str, QuantizedFormat | None], ...]:
         return tuple((pattern, None) for pattern in self.skip)
 
 
 @lru_cache(maxsize=512)
 def _relevant(
-    patterns: tuple[tuple[str, Format | None], ...], layer: int | None
-) -> tuple[tuple[str, Format | None], ...]:
+    patterns: tuple[tuple[str, QuantizedFormat | None], ...], layer: int | None
+) -> tuple[tuple[str, QuantizedFormat | None], ...]:
     """The patterns that can mean a module of this layer: a file may list thousands of modules by name."""
     general, own = _by_layer(patterns)
     return (*general, *own.get(layer, ()))
@@ -87,10 +88,12 @@ def _relevant(
 
 @lru_cache(maxsize=8)
 def _by_layer(
-    patterns: tuple[tuple[str, Format | None], ...],
-) -> tuple[list[tuple[str, Format | None]], dict[int | None, list[tuple[str, Format | None]]]]:
-    general: list[tuple[str, Format | None]] = []
-    own: dict[int | None, list[tuple[str, Format | None]]] = {}
+    patterns: tuple[tuple[str, QuantizedFormat | None], ...],
+) -> tuple[
+    list[tuple[str, QuantizedFormat | None]], dict[int | None, list[tuple[str, QuantizedFormat | None]]]
+]:
+    general: list[tuple[str, QuantizedFormat | None]] = []
+    own: dict[int | None, list[tuple[str, QuantizedFormat | None]]] = {}
     for pattern, form in patterns:
         number = None if pattern.startswith("re:") else re.search(r"layers[.](\d+)([.]|$)", pattern)
         (own.setdefault(int(number[1]), []) if number else general).append((pattern, form))
@@ -98,7 +101,7 @@ def _by_layer(
 
 
 @dataclass(frozen=True, slots=True)
-class Storage(Result):
+class WeightStorage(Result):
     """The bytes of a file's weights by part, and its elements by format."""
 
     name: str
@@ -119,7 +122,7 @@ class Storage(Result):
         return f"{self.name}: {binary(self.nbytes)} of weights as stored ({formats})"
 
 
-def storage(model: "Transformer") -> Storage:
+def storage(model: "Transformer") -> WeightStorage:
     """The bytes of the weights as the file stores them; all in its base type where it quantizes none."""
     nbytes, formats = defaultdict[str, float](float), Counter[str]()
     base = model.base_dtype
@@ -136,10 +139,10 @@ def storage(model: "Transformer") -> Storage:
         nbytes[w.part] += kept * w.params * BASES[base]
         formats[base] += kept * w.params
     order = {part: nbytes[part] for part in model.by_part}
-    return Storage(model.name, tuple(order.items()), tuple((f, n) for f, n in formats.items() if n))
+    return WeightStorage(model.name, tuple(order.items()), tuple((f, n) for f, n in formats.items() if n))
 
 
-def _format(scheme: Scheme | None, w: Weight, layer: int | None) -> Format | None:
+def _format(scheme: Scheme | None, w: Weight, layer: int | None) -> QuantizedFormat | None:
     if scheme is None or not w.matmul:
         return None
     if w.name == "unembed":

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 
 from scalingbook_lib.models.fields import Fields
 from scalingbook_lib.models.parts import ModelError, printable
-from scalingbook_lib.models.quantization import Format, Scheme
+from scalingbook_lib.models.quantization import QuantizedFormat, Scheme
 
-MXFP4 = Format("mxfp4", 4, (1, 32), 1)  # a power of two for 32 elements
-NVFP4 = Format("nvfp4", 4, (1, 16), 1, 8)  # an fp8 scale for 16, and two fp32 scales of the matrix
-MXFP8 = Format("mxfp8", 8, (1, 32), 1)
-FP8 = Format("fp8", 8, None, 0, 8)  # two fp32 scales: of the weights and of the inputs
+MXFP4 = QuantizedFormat("mxfp4", 4, (1, 32), 1)  # a power of two for 32 elements
+NVFP4 = QuantizedFormat("nvfp4", 4, (1, 16), 1, 8)  # an fp8 scale for 16, and two fp32 scales of the matrix
+MXFP8 = QuantizedFormat("mxfp8", 8, (1, 32), 1)
+FP8 = QuantizedFormat("fp8", 8, None, 0, 8)  # two fp32 scales: of the weights and of the inputs
 ALGORITHMS = {
     "NVFP4": NVFP4,
     "FP8": FP8,
@@ -49,8 +49,8 @@ NAMED_FORMATS = {
     "fp8": FP8,
     "nvfp4": NVFP4,
     "mxfp4": MXFP4,
-    "int4": Format("int4", 4, (1, 128), 2.5),  # AWQ's groups, with an fp16 scale and a zero point
-    "int8": Format("int8", 8, (1, 0), 2),
+    "int4": QuantizedFormat("int4", 4, (1, 128), 2.5),  # AWQ's groups, with an fp16 scale and a zero point
+    "int8": QuantizedFormat("int8", 8, (1, 0), 2),
 }
 """The usual format of each type of `published_names.stored_type`."""
 _NAMED_INPUTS = {"fp8": "fp8", "nvfp4": "fp4", "int8": "int8"}
@@ -148,7 +148,11 @@ def _fp8(q: Fields, f: Fields) -> Scheme:
     if block is not None and (len(block) != 2 or not all(type(n) is int and n > 0 for n in block)):
         raise ModelError("weight_block_size", f"{printable(block)} is no block", "write it as in [128, 128]")
     static = 4 if q.value("activation_scheme") == "static" else 0
-    form = Format("fp8", 8, tuple(block), 4, static) if block else Format("fp8", 8, None, 0, 4 + static)
+    form = (
+        QuantizedFormat("fp8", 8, tuple(block), 4, static)
+        if block
+        else QuantizedFormat("fp8", 8, None, 0, 4 + static)
+    )
     experts = q.value("expert_dtype") or f.value("expert_dtype")
     named = (("re:.*[.]experts[.].*", MXFP4),) if experts == "fp4" else ()
     return Scheme("fp8", form, OUTSIDE, named, inputs="fp8")
@@ -160,7 +164,7 @@ def _mxfp4(q: Fields, f: Fields) -> Scheme:
 
 def _rows(q: Fields, f: Fields) -> Scheme:
     """One fp32 scale for each row of a matrix (FBGEMM)."""
-    return Scheme("fbgemm_fp8", Format("fp8", 8, (1, 0), 4), OUTSIDE, inputs="fp8")
+    return Scheme("fbgemm_fp8", QuantizedFormat("fp8", 8, (1, 0), 4), OUTSIDE, inputs="fp8")
 
 
 def _groups(q: Fields, f: Fields) -> Scheme:
@@ -168,14 +172,14 @@ def _groups(q: Fields, f: Fields) -> Scheme:
     bits = q.number("bits", "w_bit", most=16)
     group = q.value("group_size", "q_group_size")
     group = 0 if group in (-1, None) else q.number("group_size", "q_group_size")
-    return Scheme("gptq", Format(f"int{bits}", bits, (1, group), 2 + bits / 8), OUTSIDE)
+    return Scheme("gptq", QuantizedFormat(f"int{bits}", bits, (1, group), 2 + bits / 8), OUTSIDE)
 
 
 def _bitsandbytes(q: Fields, f: Fields) -> Scheme:
     if q.flag("load_in_4bit", False):
         double = q.flag("bnb_4bit_use_double_quant", False)
-        return Scheme("bnb", Format("nf4", 4, (1, 64), 1 + 4 / 256 if double else 4), OUTSIDE)
-    return Scheme("bnb", Format("int8", 8, (1, 0), 4), OUTSIDE)
+        return Scheme("bnb", QuantizedFormat("nf4", 4, (1, 64), 1 + 4 / 256 if double else 4), OUTSIDE)
+    return Scheme("bnb", QuantizedFormat("int8", 8, (1, 0), 4), OUTSIDE)
 
 
 def _compressed(q: Fields, f: Fields) -> Scheme:
@@ -200,7 +204,7 @@ def _compressed(q: Fields, f: Fields) -> Scheme:
     return Scheme("compressed-tensors", default, named=tuple(named), inputs=known)
 
 
-def _form(w: Fields) -> Format:
+def _form(w: Fields) -> QuantizedFormat:
     """The format that compressed-tensors describes."""
     bits, kind = w.number("num_bits", most=16), w.value("type")
     group, strategy = w.optional("group_size"), w.value("strategy")
@@ -208,10 +212,14 @@ def _form(w: Fields) -> Format:
         return MXFP4 if group == 32 else NVFP4
     name = f"{'fp' if kind == 'float' else 'int'}{bits}"
     if strategy == "block" or w.value("block_structure"):
-        return Format(name, bits, (128, 128), 4)
+        return QuantizedFormat(name, bits, (128, 128), 4)
     if group:
-        return Format(name, bits, (1, group), 2)
-    return Format(name, bits, (1, 0), 2) if strategy == "channel" else Format(name, bits, None, 0, 8)
+        return QuantizedFormat(name, bits, (1, group), 2)
+    return (
+        QuantizedFormat(name, bits, (1, 0), 2)
+        if strategy == "channel"
+        else QuantizedFormat(name, bits, None, 0, 8)
+    )
 
 
 def _modelopt(q: Fields, f: Fields) -> Scheme:
@@ -229,7 +237,7 @@ def _modelopt(q: Fields, f: Fields) -> Scheme:
     return Scheme("modelopt", _algorithm(q), named=tuple(named), inputs=inputs)
 
 
-def _algorithm(q: Fields) -> Format:
+def _algorithm(q: Fields) -> QuantizedFormat:
     name = q.value("quant_algo")
     if not isinstance(name, str) or name not in ALGORITHMS:
         raise ModelError(

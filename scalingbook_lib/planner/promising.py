@@ -21,7 +21,7 @@ from scalingbook_lib.planner.ways import Way, Ways, how_many, sizes, uncached
 from scalingbook_lib.rules import usd_per_million
 
 
-class Group(NamedTuple):
+class WayGroup(NamedTuple):
     """The bound of many ways; `least` is cached, because the ways have the same batch sizes."""
 
     bound: Bound
@@ -47,7 +47,7 @@ class Evaluator:
     _found: list[tuple[int, Option]] = field(default_factory=list)  # with the places of their ways
     _nearest_miss: float = inf  # the smallest violation of the targets
     _front: list[tuple[float, float]] = field(default_factory=list)  # latency, cost: slower ones are cheaper
-    _groups: dict[Any, Group] = field(default_factory=dict)
+    _groups: dict[Any, WayGroup] = field(default_factory=dict)
 
     def run(self, ways: list[Way], watch: Watch, *, every: bool) -> bool:
         """Evaluate all ways, or those that may be on the front; return whether `watch` ended the search."""
@@ -100,17 +100,17 @@ class Evaluator:
         for _, least, way, on in promises:
             yield way, self._exactly(way, on) if self._may_be_best(least) else ()
 
-    def _exactly(self, way: Way, on: Group) -> Iterator[int]:
+    def _exactly(self, way: Way, on: WayGroup) -> Iterator[int]:
         """Yield the batch sizes that pass the bound of the group, and then that of the layout itself."""
         own = None
         for B in self._not_ruled_out(way, self._sizes(way), on):
             if own is None:
                 bound = self._bound(way.machine, way.layout)
-                own = Group(bound, bound.least)
+                own = WayGroup(bound, bound.least)
             if self._may_be_best(self._least(way, B, B, own)):
                 yield B
 
-    def _not_ruled_out(self, way: Way, batches: list[int], on: Group) -> Iterator[int]:
+    def _not_ruled_out(self, way: Way, batches: list[int], on: WayGroup) -> Iterator[int]:
         """Yield the batch sizes that the bound does not rule out, by bisection."""
         if not batches or not self._may_be_best(self._least(way, batches[0], batches[-1], on)):
             return
@@ -122,7 +122,7 @@ class Evaluator:
         yield from self._not_ruled_out(way, batches[:half], on)
         yield from self._not_ruled_out(way, batches[half:], on)
 
-    def _least(self, way: Way, fewest: int, most: int, on: Group) -> Least:
+    def _least(self, way: Way, fewest: int, most: int, on: WayGroup) -> Least:
         """Return the bounds of a range: the smallest batch is the fastest, and the largest the cheapest."""
         pp, policy = way.layout.pp, way.policy
         first = on.least(fewest, pp, policy)
@@ -142,13 +142,13 @@ class Evaluator:
         at = bisect_right(self._front, itl_s, key=lambda point: point[0])
         return at > 0 and self._front[at - 1][1] < cost
 
-    def _group(self, way: Way) -> Group:
+    def _group(self, way: Way) -> WayGroup:
         """Return the bound of all layouts of a TP group, for any sharding of cache and layers."""
         key = id(way.machine), uncached(way.layout)  # hashing a machine takes longer than computing a bound
         if key not in self._groups:
             plain = replace(way.layout, pp=1, kv_batch=1, kv_sequence=1)
             bound = self._bound(way.machine, plain, any_cache=True)
-            self._groups[key] = Group(bound, cache(bound.least))
+            self._groups[key] = WayGroup(bound, cache(bound.least))
         return self._groups[key]
 
     def _bound(self, machine: Machine, layout: Layout, *, any_cache: bool = False) -> Bound:

@@ -63,7 +63,7 @@ def simulated(known: Goodput, save_s: float, between_s: float, restart_s: float,
 
 
 @dataclass(frozen=True, slots=True)
-class Tier(Result):
+class CheckpointTier(Result):
     """A tier of checkpoints: seconds to save and to restart, and the share of failures that it serves."""
 
     name: str
@@ -86,7 +86,7 @@ class Tier(Result):
         return f"{self.name}: save {si(self.save_s, 's')}, restart {si(self.restart_s, 's')}"
 
 
-def multi_tier(tiers: Iterable[Tier], between_s: float) -> float:
+def multi_tier(tiers: Iterable[CheckpointTier], between_s: float) -> float:
     """Goodput with several tiers of checkpoints: 1 - the sum of what each loses."""
     return max(1 - sum(tier.lost(between_s) for tier in tiers), 0.0)
 

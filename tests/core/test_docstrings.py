@@ -1,9 +1,10 @@
-"""Docstrings do what they say: each example prints what stands below it, and every room shows one."""
+"""Each example of a docstring prints what stands below it, every room has one, and class names are unique."""
 
 import doctest
 import functools
 import importlib
 import pkgutil
+from collections import Counter
 
 import scalingbook_book
 import scalingbook_lib
@@ -41,3 +42,15 @@ def test_every_room_shows_how_it_is_used():
     finder = doctest.DocTestFinder()
     told = ((name.split(".")[0], finder.find(module, name)) for name, module in core().items())
     assert {room for room, tests in told if any(test.examples for test in tests)} >= set(ROOMS)
+
+
+def test_every_public_class_of_the_library_has_a_name_of_its_own():
+    found = {
+        (thing.__name__, thing.__module__)
+        for module in core().values()
+        for thing in vars(module).values()
+        if isinstance(thing, type) and thing.__module__.startswith("scalingbook_lib.")
+    }
+    counts = Counter(name for name, _ in found if not name.startswith("_"))
+    assert {name for name, count in counts.items() if count > 1} == set()
+    assert counts["Transformer"] == 1, "it finds the classes"

@@ -10,7 +10,7 @@ from scalingbook_lib.evidence.measured import kernels
 from scalingbook_lib.evidence.measured.collectives import (
     CollectiveComparison,
     CollectiveRun,
-    CollectiveTime,
+    MeasuredTime,
     runs,
 )
 from scalingbook_lib.evidence.measured.kernels import MatmulSweep, Measured
@@ -49,7 +49,7 @@ __all__ = [
     "SWEEPS",
     "CollectiveComparison",
     "CollectiveRun",
-    "CollectiveTime",
     "MatmulSweep",
     "Measured",
+    "MeasuredTime",
 ]

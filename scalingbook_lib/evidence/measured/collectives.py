@@ -22,7 +22,7 @@ FORMS = ("all-gather", "reduce-scatter", "all-to-all", "all-reduce")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CollectiveTime(Result):
+class MeasuredTime(Result):
     """A measured time and the terms of the model's; `size` is counted as in the source."""
 
     chip: Chip
@@ -71,11 +71,11 @@ class CollectiveRun:
         """The measured times in µs, as printed or from the bus bandwidth."""
         return tuple(1e6 * row.seconds for row in self.timed)
 
-    def points(self, fabric: fabrics.Fabric | None = None) -> tuple[CollectiveTime, ...]:
+    def points(self, fabric: fabrics.Fabric | None = None) -> tuple[MeasuredTime, ...]:
         """Every measured time with that of a fabric, by default the chip's own."""
         one = fabric or fabrics.fabric(self.chip)
         return tuple(
-            CollectiveTime(
+            MeasuredTime(
                 chip=self.chip,
                 n=self.n,
                 collective=self.collective,
@@ -124,12 +124,12 @@ class CollectiveComparison:
     runs: tuple[CollectiveRun, ...]
 
     @cached_property
-    def points(self) -> tuple[CollectiveTime, ...]:
+    def points(self) -> tuple[MeasuredTime, ...]:
         """Every measured time with the model's."""
         return tuple(point for run in self.runs for point in run.points())
 
     @property
-    def large(self) -> tuple[CollectiveTime, ...]:
+    def large(self) -> tuple[MeasuredTime, ...]:
         """The messages of 64 MiB and more, which are bandwidth-bound."""
         return tuple(point for point in self.points if point.size >= LARGE)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from scalingbook_lib.hlo import cost, walk
 from scalingbook_lib.hlo.module import Computation, HloModule, Instruction
 from scalingbook_lib.inspection.kernel_traffic import SLICES, fused, read_bytes
-from scalingbook_lib.inspection.steps import Loop, Move
+from scalingbook_lib.inspection.steps import LoopStep, Move
 
 PASSED_ON = {*walk.TRANSPARENT, "get-tuple-element", "tuple", "transpose"}
 # Instructions between a sum over devices and the accumulator that it is added to.
@@ -49,7 +49,9 @@ def used_bytes(module: HloModule, here: Computation, i: Instruction) -> float:
     return total
 
 
-def changes_in(module: HloModule, loops: Sequence[Loop], target: int, here: Computation, name: str) -> bool:
+def changes_in(
+    module: HloModule, loops: Sequence[LoopStep], target: int, here: Computation, name: str
+) -> bool:
     """Whether a value in the innermost of `loops` differs from trip to trip of `loops[target]`.
 
     Counters of inner loops do not count: they take the same values in every trip of an outer loop.

@@ -83,7 +83,7 @@ def test_a_gpu_s_message_names_what_the_program_needs_and_what_found_no_room():
     assert "needs 12.83 GiB of GPU memory (9.53 GiB for HLO temporaries; 2.86 GiB for arguments" in str(error)
     assert "recompute intermediate values" in str(error)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
-    given = (out_of_memory.Allocation(2**30, "argument f32[8]"),)
+    given = (out_of_memory.HbmAllocation(2**30, "argument f32[8]"),)
     assert str(error.with_arguments(given)) == str(error)  # XLA counts the arguments itself
 
 
@@ -159,6 +159,6 @@ def test_the_sentence_names_what_takes_most_of_the_memory(given, said):
         "exceeds available HBM (15.75G)."
     )
     assert error is not None
-    told = str(error.with_arguments((out_of_memory.Allocation(given, "argument bf16[8]"),)))
+    told = str(error.with_arguments((out_of_memory.HbmAllocation(given, "argument bf16[8]"),)))
     assert said in told
     assert ("jax.checkpoint" in told) == (given < 2**30)

@@ -7,7 +7,7 @@ import pytest
 
 from scalingbook_lib import models
 from scalingbook_lib.models import ModelError, arithmetic
-from scalingbook_lib.models.quantization import Format, Scheme, matches, serving_types, storage
+from scalingbook_lib.models.quantization import QuantizedFormat, Scheme, matches, serving_types, storage
 from scalingbook_lib.units import BF16, FP8
 
 ORACLE = json.loads((Path(__file__).parents[3] / "data" / "model_oracle.json").read_text(encoding="utf-8"))
@@ -180,6 +180,6 @@ def test_the_state_of_qwen3_5_is_beside_its_cache():
 
 
 def test_a_format_counts_a_started_block_as_one():
-    form = Format("fp8", 8, (128, 128), 4)
+    form = QuantizedFormat("fp8", 8, (128, 128), 4)
     assert form.nbytes(576, 7168) == 576 * 7168 + 4 * 5 * 56
     assert Scheme("fp8", form).format_of(("model.layers.0.mlp.up_proj",), "mlp", 0) is form

@@ -10,7 +10,7 @@ from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.machines.energy import BOUNDARIES, CHIPS, SITE, Energy, energy
 from scalingbook_lib.training import reliability
-from scalingbook_lib.training.reliability import Tier
+from scalingbook_lib.training.reliability import CheckpointTier
 
 approx = pytest.approx
 
@@ -45,9 +45,9 @@ def test_no_store_beats_what_restarts_leave():
 
 
 def test_a_ladder_of_one_is_young_s_rule():
-    one = Tier("disk", 60, 600)
+    one = CheckpointTier("disk", 60, 600)
     assert reliability.multi_tier([one], 11_000) == approx(rules.goodput(60, 11_000, 600).share)
-    peers = [Tier("peers", 0.05, 30, 0.9), Tier("disk", 60, 600, 0.1)]
+    peers = [CheckpointTier("peers", 0.05, 30, 0.9), CheckpointTier("disk", 60, 600, 0.1)]
     assert reliability.multi_tier(peers, 11_000) > reliability.multi_tier([one], 11_000)
     assert reliability.multi_tier([one], 100) == 0
 

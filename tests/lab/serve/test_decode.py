@@ -14,7 +14,7 @@ from writing import CLOSE, TINY, TINY_MOE, weights, written
 
 from scalingbook_lab.compiler import aot, sharding
 from scalingbook_lab.serve import decode, paged_attention
-from scalingbook_lab.serve.decoder import Placement
+from scalingbook_lab.serve.decoder import DecoderPlacement
 from scalingbook_lab.serve.layout import Config
 from scalingbook_lab.train import text
 from tests.core import repeatable
@@ -144,7 +144,7 @@ def test_prefill_and_decode_can_be_jitted():
     one = jax.jit(lambda w, t, c, n: decode.decode(w, config, t, c, n), donate_argnums=2)
     whole, cache = prefill(params, asked, config.cache())
     _, parts = prefill(params, asked[:, :12], config.cache())
-    ends, parts = prefill(params, asked[:, 12:], parts, Placement(np.full(B, 12), np.full(B, T - 12)))
+    ends, parts = prefill(params, asked[:, 12:], parts, DecoderPlacement(np.full(B, 12), np.full(B, T - 12)))
     assert ends == pytest.approx(np.array(whole), abs=CLOSE)
     assert whole.argmax(-1).tolist() == plain(TINY)[0][:, 0].tolist()
     after = [one(params, whole.argmax(-1), kept, np.full(B, T))[0] for kept in (cache, parts)]

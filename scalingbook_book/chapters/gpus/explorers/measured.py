@@ -20,7 +20,7 @@ from scalingbook_lib import collectives
 from scalingbook_lib.calibrated import fabrics
 from scalingbook_lib.collectives.attained import AttainedRate as Attained
 from scalingbook_lib.collectives.attained import Fabric
-from scalingbook_lib.evidence.measured import RUNS, CollectiveRun, CollectiveTime
+from scalingbook_lib.evidence.measured import RUNS, CollectiveRun, MeasuredTime
 from scalingbook_lib.evidence.measured.collectives import FORMS, LARGE
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.units import binary, percent, si
@@ -83,7 +83,7 @@ def _changed(one: Fabric, alpha: float, efficiency: float, late: float) -> Fabri
 # Charts over the size
 
 
-def _times(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -> Chart:
+def _times(points: Sequence[MeasuredTime], now: MeasuredTime, half: float) -> Chart:
     sizes = [p.size for p in points]
     first, *_, last = points
     return Chart(
@@ -104,7 +104,7 @@ def _times(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -
     )
 
 
-def _rates(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -> Chart:
+def _rates(points: Sequence[MeasuredTime], now: MeasuredTime, half: float) -> Chart:
     seen = [_bus(p, p.seconds) for p in points]
     return Chart(
         _axis(points),
@@ -118,7 +118,7 @@ def _rates(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -
     )
 
 
-def _errors(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -> Chart:
+def _errors(points: Sequence[MeasuredTime], now: MeasuredTime, half: float) -> Chart:
     return Chart(
         _axis(points),
         Scale("error of the model", "%"),
@@ -131,12 +131,12 @@ def _errors(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) 
     )
 
 
-def _axis(points: Sequence[CollectiveTime]) -> Scale:
+def _axis(points: Sequence[MeasuredTime]) -> Scale:
     return Scale("size", "B", "pow2", points[0].size, points[-1].size)
 
 
 def _dots(
-    points: Sequence[CollectiveTime], now: CollectiveTime, ys: Sequence[float], label: str
+    points: Sequence[MeasuredTime], now: MeasuredTime, ys: Sequence[float], label: str
 ) -> tuple[Points, Points]:
     """All that was measured, and the one of this size in its own color."""
     others = [(p.size, y) for p, y in zip(points, ys, strict=True) if p is not now]
@@ -147,7 +147,7 @@ def _dots(
     )
 
 
-def _bus(point: CollectiveTime, seconds: float) -> float:
+def _bus(point: MeasuredTime, seconds: float) -> float:
     """NCCL's bus bandwidth; of an all-to-all the source counts one chip's part."""
     nbytes = point.size * point.n if point.collective == "all-to-all" else point.size
     return collectives.bus_bandwidth(point.collective, nbytes, point.n, seconds)
@@ -157,7 +157,7 @@ def _signed(error: float) -> str:
     return f"{'+' if error > 0 else ''}{percent(error)}"
 
 
-def _verdict(run: CollectiveRun, collective: str, now: CollectiveTime, nbytes: int) -> str:
+def _verdict(run: CollectiveRun, collective: str, now: MeasuredTime, nbytes: int) -> str:
     only = (
         "" if run.collective == collective else f"{run.system} was measured only with an {run.collective}. "
     )

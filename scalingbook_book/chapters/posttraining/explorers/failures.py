@@ -17,19 +17,19 @@ from scalingbook_book.reader.explorers.parts import (
     sig3,
 )
 from scalingbook_lib.training import reliability
-from scalingbook_lib.training.reliability import Tier
+from scalingbook_lib.training.reliability import CheckpointTier
 from scalingbook_lib.units import percent, si
 
 _YEAR_S = 365.25 * 86400
 _SIZES = [2.0**e for e in range(8, 19)]
-_PEERS = Tier("peer memory", 0.05, 30.0, 0.9)  # assumed: in nine failures of ten, the peer survives
+_PEERS = CheckpointTier("peer memory", 0.05, 30.0, 0.9)  # assumed: in nine failures of ten, the peer survives
 
 
 def _share(n: float, years: float, save: float, restart: float, peers: bool) -> float:
     between = years * _YEAR_S / n
     if not peers:
         return reliability.exact(save, between, restart).share
-    rest = Tier("storage", save, restart, 1 - _PEERS.serves)
+    rest = CheckpointTier("storage", save, restart, 1 - _PEERS.serves)
     return reliability.multi_tier((_PEERS, rest), between)
 
 
