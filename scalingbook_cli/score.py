@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import log
+from statistics import mean
 
 import click
 
@@ -19,7 +20,8 @@ from scalingbook_lib import evidence
 from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import baselines
 from scalingbook_lib.evidence.scoring.report import RowGroup, RowPrediction, Scored, ScoreReport
-from scalingbook_lib.units import percent
+from scalingbook_lib.units import binary, percent
+from scalingbook_lib.words import pluralize
 
 MOST_ROWS = 20  # printed rows
 MOST_IDS = 4  # listed ids per reason of refusal
@@ -50,7 +52,8 @@ def command(table: str) -> Answer:
     cause. Rows that cannot be right as they were read, such as one faster than the roofline, are predicted
     too and listed as findings; rows that cannot be predicted are listed with the reason. For comparison, a
     bare roofline and one constant (an MFU, a share) for each chip and type, fitted to the book's own rows,
-    predict the same rows. --explain shows how the error and the band of each printed row are computed; --json
+    predict the same rows. If a column peak_mem_gib gives the peak memory of training runs, a table of its own
+    compares it. --explain shows how the error and the band of each printed row are computed; --json
     has all rows.
     """
     report = evidence.score(reading.file(table))
@@ -60,6 +63,7 @@ def command(table: str) -> Answer:
     tables = (
         *_rows(report, shown),
         *_tables(report),
+        *_memory(report),
         *_beside(beside),
         *_listed("Findings in rows that are predicted", "finding", report.findings),
         *_listed("Refused", "reason", report.refused),
@@ -115,6 +119,20 @@ def _rows(report: ScoreReport, shown: list[Scored]) -> Iterator[TextTable]:
             )
         )
     yield TextTable(title, columns, tuple(rows), words=(0, 1, 7))
+
+
+def _memory(report: ScoreReport) -> Iterator[TextTable]:
+    """The rows that print the peak memory of a chip, the largest errors first."""
+    rows = [(row.id, peak) for row in report.with_memory if (peak := _predicted(row).peak_memory)]
+    rows = sorted(rows, key=lambda row: abs(log(1 + row[1].error)), reverse=True)
+    if rows:
+        mean_error = percent(mean(abs(peak.error) for _, peak in rows))
+        title = f"Peak memory per chip, {pluralize(len(rows), 'row')}, mean error {mean_error}"
+        shown = tuple(
+            (id, binary(peak.predicted.middle), binary(peak.measured), signed(peak.error))
+            for id, peak in rows[:MOST_ROWS]
+        )
+        yield TextTable(title, ("row", "predicted", "measured", "error"), shown, words=(0,))
 
 
 def _derived(row: Scored) -> Iterator[DerivationLine]:

@@ -9,12 +9,10 @@ from math import exp, log, log2
 from statistics import mean
 
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun, by_series, runs
+from scalingbook_lib.evidence.memory import fullest_moments, peak_bytes
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Predicted, Score, signed
-from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
-from scalingbook_lib.training import TrainingCase, TrainingMemory
-from scalingbook_lib.training.memory import compiled, moments
 from scalingbook_lib.units import Result, binary
 
 
@@ -34,19 +32,11 @@ def held() -> tuple[Held, ...]:
     That is the memory reserved by PyTorch's allocator: the maximum of every part over time, because it
     returns blocks only when it must. What has to fit is less: the sum at one moment.
     """
-    found = []
-    for run in runs():
-        if run.memory_bytes:
-            each = _moments(run)
-            reserved = sum(max(getattr(moment, part) for moment in each) for part in TrainingMemory.parts)
-            found.append(Held(run=run, published=run.memory_bytes, predicted=reserved))
-    return tuple(found)
-
-
-def _moments(run: TrainingRun) -> tuple[TrainingMemory, TrainingMemory, TrainingMemory]:
-    p = planned(run)
-    s = TrainingCase(p.model, p.machine, batch=run.batch, T=run.T).shape(p.plan)
-    return moments(s, compiled(p.machine))
+    return tuple(
+        Held(run=run, published=run.memory_bytes, predicted=peak_bytes(run))
+        for run in runs()
+        if run.memory_bytes
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +89,7 @@ def crowded(share: float = 0.75) -> list[Ratio]:
 
 
 def _held_bytes(run: TrainingRun) -> float:
-    return max(moment.total for moment in _moments(run))
+    return max(moment.total for moment in fullest_moments(run))
 
 
 def size(found: Iterable[Ratio | Held | Score]) -> float:

@@ -16,7 +16,8 @@ from scalingbook_lib.calibrated.memory_margin import MemoryMargin, memory_margin
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun, runs
 from scalingbook_lib.evidence.training.candidate_plans import all_runs
 from scalingbook_lib.evidence.training.planned import planned
-from scalingbook_lib.training.memory import memory
+from scalingbook_lib.training import TrainingCase, TrainingMemory
+from scalingbook_lib.training.memory import compiled, memory, moments
 from scalingbook_lib.units import Result, percent, si
 
 REFUSED = 0.03  # the share of published runs that may be said not to fit
@@ -58,6 +59,25 @@ class CountedRun(Result):
 def counted_runs() -> tuple[CountedRun, ...]:
     """Every published run with a known plan."""
     return tuple(map(_counted, (*all_runs(), *runs("held-out"))))
+
+
+def fullest_moments(run: TrainingRun) -> tuple[TrainingMemory, TrainingMemory, TrainingMemory]:
+    """The memory of a chip at the three moments of a run's step that can be its peak."""
+    p = planned(run)
+    s = TrainingCase(p.model, p.machine, batch=run.batch, T=run.T).shape(p.plan)
+    return moments(s, compiled(p.machine))
+
+
+def peak_bytes(run: TrainingRun) -> float:
+    """The bytes that the allocator of a chip reserves at most, which is what sources print as peak memory.
+
+    XLA plans the buffers of a program, so its peak is that of the fullest moment. PyTorch's allocator
+    returns blocks only when it must, so it reserves the maximum of every part over time.
+    """
+    each = fullest_moments(run)
+    if run.chip.torus:
+        return max(moment.total for moment in each)
+    return sum(max(getattr(moment, part) for moment in each) for part in TrainingMemory.parts)
 
 
 def _counted(run: TrainingRun) -> CountedRun:

@@ -44,6 +44,18 @@ class Interval(NamedTuple):
         return Interval(value / self.high, value / self.low)
 
 
+class PeakMemory(NamedTuple):
+    """The peak memory of a chip in bytes: as printed, and as predicted for the plans near the best one."""
+
+    measured: float
+    predicted: Interval
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, minus 1."""
+        return self.predicted.middle / self.measured - 1
+
+
 class Ideal(NamedTuple):
     """What simple rules say of a row: its dtype, and two times as shares of the measured one.
 
@@ -61,7 +73,7 @@ class RowPrediction:
 
     `factor`, up or down, is the prediction's own uncertainty. `assumed` lists what the row left open, and
     `findings` why the row cannot be right as it was read; such a row is scored like any other. `ideal` is for
-    `baselines`, which computes it for runs itself.
+    `baselines`, which computes it for runs itself. `peak_memory` is known for training runs that print it.
     """
 
     kind: str
@@ -74,6 +86,7 @@ class RowPrediction:
     assumed: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
     ideal: Ideal | None = None
+    peak_memory: PeakMemory | None = None
 
     @property
     def unit(self) -> str:
@@ -155,6 +168,11 @@ class ScoreReport(Result):
         return self.by(lambda _: [""])
 
     @property
+    def with_memory(self) -> list[Scored]:
+        """The rows whose peak memory is printed and predicted."""
+        return [row for row in self.rows if row.found and row.found.peak_memory]
+
+    @property
     def values(self) -> dict[str, object]:
         """The report as a dictionary, for JSON; errors are shares."""
         summary = [group.errors.values | {"in_band": group.in_interval} for group in self.classes]
@@ -173,15 +191,18 @@ def _group(name: str, found: list[RowPrediction]) -> RowGroup:
 
 
 _FIGURES = ("predicted", "measured", "error", "low", "high", "unit")
+_MEMORY = ("predicted_peak_bytes", "measured_peak_bytes", "peak_error")
 _ABOUT = ("class", "chip", "software", "cause", "findings", "factor", "in_band")
 
 
 def _row(row: Scored) -> dict[str, object]:
     found = row.found
     if found is None:
-        return {"id": row.id, **dict.fromkeys((*_FIGURES, *_ABOUT)), "refused": row.refused}
+        return {"id": row.id, **dict.fromkeys((*_FIGURES, *_MEMORY, *_ABOUT)), "refused": row.refused}
     figures = (found.predicted.middle, found.measured.middle, found.error, *found.interval, found.unit)
     lists = list(found.assumed), list(found.findings)
     about = (found.kind, found.chip, found.stack, *lists, found.factor, found.in_interval)
-    named = zip((*_FIGURES, *_ABOUT), (*figures, *about), strict=True)
+    peak = found.peak_memory
+    memory = (peak.predicted.middle, peak.measured, peak.error) if peak else (None, None, None)
+    named = zip((*_FIGURES, *_MEMORY, *_ABOUT), (*figures, *memory, *about), strict=True)
     return {"id": row.id, **dict(named), "refused": None}

@@ -9,15 +9,16 @@ Chapter: Training.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from scalingbook_lib import calibrated
 from scalingbook_lib.calibrated import bands
-from scalingbook_lib.evidence import training
+from scalingbook_lib.evidence import memory, training
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.measured.training_runs.read import read
 from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow, text
 from scalingbook_lib.evidence.reading.stacks import software_of
-from scalingbook_lib.evidence.scoring.report import FASTER, NO_ROOM, Interval, RowPrediction
+from scalingbook_lib.evidence.scoring.report import FASTER, NO_ROOM, Interval, PeakMemory, RowPrediction
 from scalingbook_lib.evidence.training.candidate_plans import candidates, fits_recomputed
 from scalingbook_lib.training import PEAK, TrainingEfficiency
 
@@ -45,7 +46,8 @@ def predict(row: Cells) -> RowPrediction:
     seen = bands.seen(named, run.experts)
     own = not bands.chip_doubts("training", run.chip, run.precision)
     assumed = tuple(_assumed(runs, bool(seen), own, len(counts) > 1))
-    predicted = _steps(runs, run.batch)
+    near = _near_best(runs, run.batch)
+    predicted = Interval(near[0].seconds, near[-1].seconds)
     suspect = measured.high < predicted.low and measured.high < _roofline_s(runs, run.batch)
     return RowPrediction(
         kind=f"training, {'experts' if run.experts else 'dense'}",
@@ -57,13 +59,29 @@ def predict(row: Cells) -> RowPrediction:
         factor=bands.training_band(experts=run.experts, seen=seen).widened(assumed),
         assumed=assumed,
         findings=(FASTER,) * suspect + (NO_ROOM,) * (NO_ROOM in assumed),
+        peak_memory=_peak_memory(run, [one.run for one in near]),
     )
 
 
-def _steps(runs: Sequence[TrainingRun], batch: int) -> Interval:
-    """The fastest and slowest step times in seconds of these plans, of those that can be laid out."""
-    times = _times(runs, batch, _calibrated)
-    return Interval(min(times), max(t for t in times if t <= NEAR_BEST * min(times)))
+class _Timed(NamedTuple):
+    """A plan that can be laid out, and its step time."""
+
+    seconds: float
+    run: TrainingRun
+
+
+def _near_best(runs: Sequence[TrainingRun], batch: int) -> list[_Timed]:
+    """The plans whose step times are near the best one's, the fastest first."""
+    timed = sorted(_timed(runs, batch, _calibrated), key=lambda one: one.seconds)
+    return [one for one in timed if one.seconds <= NEAR_BEST * timed[0].seconds]
+
+
+def _peak_memory(run: TrainingRun, near: Sequence[TrainingRun]) -> PeakMemory | None:
+    """The printed and the predicted peak memory of a chip; None if the row does not print it."""
+    if not run.memory_bytes:
+        return None
+    counted = [memory.peak_bytes(one) for one in near]
+    return PeakMemory(run.memory_bytes, Interval(min(counted), max(counted)))
 
 
 def _calibrated(run: TrainingRun) -> TrainingEfficiency:
@@ -72,17 +90,18 @@ def _calibrated(run: TrainingRun) -> TrainingEfficiency:
 
 def _roofline_s(runs: Sequence[TrainingRun], batch: int) -> float:
     """The seconds of the fastest plan at documented peaks."""
-    return min(_times(runs, batch, lambda run: PEAK))
+    return min(one.seconds for one in _timed(runs, batch, lambda run: PEAK))
 
 
-def _times(
+def _timed(
     runs: Sequence[TrainingRun], batch: int, efficiency: Callable[[TrainingRun], TrainingEfficiency]
-) -> list[float]:
-    """The step times in seconds of the plans that can be laid out."""
-    times, why = [], "no plan divides"
+) -> list[_Timed]:
+    """The plans that can be laid out, with their step times."""
+    times, why = list[_Timed](), "no plan divides"
     for run in runs:
         try:
-            times.append(training.seconds(run, efficiency(run)).total_s * batch / run.batch)
+            seconds = training.seconds(run, efficiency(run)).total_s * batch / run.batch
+            times.append(_Timed(seconds, run))
         except ValueError as error:  # this plan does not fit the machine; others may
             why = str(error)
     if not times:

@@ -8,6 +8,7 @@ from scalingbook_lib import evidence
 from scalingbook_lib.calibrated import bands
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured import inference_runs, training_runs
+from scalingbook_lib.evidence.memory import peak_bytes
 
 approx = pytest.approx
 ODD = "0 -1 nan inf 1e400 1e18 3.5 abc 12,5% \x00 None ١٢ 8x7B"
@@ -238,6 +239,18 @@ def test_chip_hours_are_a_kind_of_table():
     assert one(row | {"tokens": ""}).refused == "the row does not say tokens"
 
 
+def test_a_printed_peak_memory_is_compared():
+    row = TRAINING | {"micro_batch": "1", "remat": "full"}
+    assert one(row).peak_memory is None
+    peak = one(row | {"peak_mem_gib": "40"}).peak_memory
+    assert peak.measured == 40 * 2**30
+    known = next(run for run in training_runs.RUNS if run.memory_bytes)
+    own = {row["run_id"]: row for row in resources.rows("training_runs")}[known.id]
+    scored = one(own).peak_memory
+    assert scored.predicted.low <= peak_bytes(known) <= scored.predicted.high
+    assert scored.error == scored.predicted.middle / known.memory_bytes - 1
+
+
 def test_the_json_values_have_exactly_these_keys():
     values = evidence.score([TRAINING, TRAINING | {"chip": "Z9000", "run_id": "other"}]).values
     assert set(values) == {"summary", "rows"}
@@ -245,7 +258,8 @@ def test_the_json_values_have_exactly_these_keys():
     known, other = values["rows"]
     figures = {"predicted", "measured", "error", "low", "high", "unit"}
     about = {"class", "chip", "software", "cause", "findings", "factor", "in_band"}
-    assert set(known) == set(other) == {"id", *figures, *about, "refused"}
+    memory = {"predicted_peak_bytes", "measured_peak_bytes", "peak_error"}
+    assert set(known) == set(other) == {"id", *figures, *memory, *about, "refused"}
     assert (known["class"], known["chip"], known["software"]) == ("training, dense", "H100", "unknown")
     assert "microbatch not given" in known["cause"]
     assert known["factor"] > 1

@@ -57,7 +57,7 @@ PRINTED = {
     "tok": ("tokens_per_s_per_chip",),
     "tf": ("tflops_per_chip",),
     "mfu": ("mfu", "hfu"),
-    "mem": ("peak_mem_gib",),
+    "mem": ("peak_mem_gib", "peak_memory_gib"),
 }
 SLICES = re.compile(r"\b(\d+) ?x ?(?:tpu ?)?v\d")  # '4x v5e-256'
 ZERO_STAGES = {
