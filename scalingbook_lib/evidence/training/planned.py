@@ -16,7 +16,7 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan, TrainingCase, TrainingEfficiency, memory
 from scalingbook_lib.training.links import host_known
 from scalingbook_lib.training.times import Seconds
-from scalingbook_lib.units import BF16, FP16, FP32
+from scalingbook_lib.units import BF16, FP8, FP16, FP32
 
 REMAT = {
     "none": "none",
@@ -91,6 +91,8 @@ def plan(run: TrainingRun) -> Plan:
         offload_layers=run.offload_layers,
     )
     found = replace(found, weights=FP32) if single else found
+    if found.frozen and run.dtype == FP8:  # nothing updates them, so no wider copy is needed
+        found = replace(found, weights=FP8)
     return replace(found, remat=_remat(run, found))
 
 

@@ -251,6 +251,13 @@ def test_a_printed_peak_memory_is_compared():
     assert scored.error == scored.predicted.middle / known.memory_bytes - 1
 
 
+def test_frozen_weights_of_an_fp8_run_are_stored_in_fp8():
+    rows = {row["run_id"]: row for row in resources.rows("added_training_runs")}
+    found = one(rows["mlperf-v5.0-llama2-70b-lora-b200-64-fp8-01"])
+    assert "frozen weights" in found.assumed
+    assert abs(found.peak_memory.error) < 0.1, "138 GB of bf16 weights alone exceed the printed 88 GB"
+
+
 def test_the_json_values_have_exactly_these_keys():
     values = evidence.score([TRAINING, TRAINING | {"chip": "Z9000", "run_id": "other"}]).values
     assert set(values) == {"summary", "rows"}
