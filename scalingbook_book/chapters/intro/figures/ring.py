@@ -67,12 +67,12 @@ def order() -> Figure:
     waits, best = LAYER.math_s + LAYER.network_s, beside_dx()
     return Figure(
         key="intro.order",
-        alt="Timelines of two orders of one small program, each with a row for compute and a row for "
-        "the network. As compiled, y and dw are followed by the AllReduce alone and then by dx, "
-        f"{si(waits, 's')} in total. If the AllReduce overlaps with dx, only "
+        alt="Timelines of two orders of the same matmuls, each with a row for compute and a row for "
+        "the network. As compiled, dx and dw are followed by the AllReduce alone and then by y, "
+        f"{si(waits, 's')} in total. In the order y, dw, dx, the AllReduce overlaps with dx, only "
         f"{si(best - LAYER.math_s, 's')} of it are exposed, and the total is {si(best, 's')}.",
         caption="Two schedules of one layer. The same three matmuls and the same AllReduce take "
-        f"{si(waits, 's')} in one order and {si(best, 's')} in the other. The matmul dw needs dy, "
+        f"{si(waits, 's')} in one order and {si(best, 's')} in the other. In training, dw needs dy, "
         "which depends on y, so only dx is left to hide the AllReduce. In a deep model, the "
         f"backward pass of the previous layer follows dx and hides the rest: {si(LAYER.math_s, 's')} "
         "per layer.",
@@ -88,7 +88,7 @@ def beside_dx() -> float:
 
 
 def _lanes(wide: float, *, hidden: bool) -> Sketch:
-    """y, dw and dx in one row and the AllReduce of dw in the other, with dx after it or overlapping it."""
+    """Three matmuls in one row and the AllReduce of dw in the other, with the last after it or overlapping it."""
     left, high = (84.0, 26.0) if wide > 400 else (2.0, 26.0)
     scale = (wide - left - 4) / (LAYER.math_s + LAYER.network_s)
     each, sent = LAYER.forward_s * scale, LAYER.network_s * scale
@@ -96,7 +96,7 @@ def _lanes(wide: float, *, hidden: bool) -> Sketch:
     starts = (0.0, each, send if hidden else send + sent)
     shapes: list[Shape] = [
         Area(x=left + start, y=26, wide=each, high=high, color=MATH, text=name)
-        for name, start in zip(("y", "dw", "dx"), starts, strict=True)
+        for name, start in zip(("y", "dw", "dx") if hidden else ("dx", "dw", "y"), starts, strict=True)
     ]
     shapes.append(Area(x=left + send, y=60, wide=sent, high=high, color=NETWORK, text="AllReduce of dw"))
     idle, waits = (send + each, sent - each) if hidden else (send, sent)
@@ -109,6 +109,6 @@ def _lanes(wide: float, *, hidden: bool) -> Sketch:
             Words(x=left - 7, y=77.5, text="network", align="end", quiet=True),
         ]
     took = si(beside_dx() if hidden else LAYER.math_s + LAYER.network_s, "s")
-    title = f"dx overlaps with the AllReduce: {took}" if hidden else f"as compiled, dx waits: {took}"
+    title = f"dx overlaps with the AllReduce: {took}" if hidden else f"as compiled, y waits: {took}"
     shapes.append(Words(x=left, y=16, text=title, bold=True, align="start"))
     return Sketch(wide, 104, shapes)

@@ -130,7 +130,7 @@ def wait() -> Figure:
         alt=f"A timeline of PCIe and the chip. PCIe is busy for {si(fetch_s, 's')} with one layer. The matmul, read from HBM, "
         f"takes {si(layer.lower_s, 's')}, and then the chip waits for the next layer.",
         caption="Timeline of a model whose weights are streamed from the host. Fetching a layer's weights "
-        f"over PCIe takes {fetch_s / layer.lower_s:.0f} times as long as the matmul that uses them, "
+        f"over PCIe takes {fetch_s / layer.lower_s:.0f} times as long as the matmul that uses them takes at best, "
         f"so the chip is idle for {percent(fetch_s / (fetch_s + layer.lower_s))} of the time.",
         parts=lambda wide: [_waits(wide, fetch_s, layer.lower_s)],
     )
