@@ -42,6 +42,7 @@ def numbers() -> dict[str, str]:
     found = every()
     phases = Counter(one.case.phase for one in found)
     inside = {measure: _within(measure, 0.1) for measure in MEASURES}
+    explicit = [one for one in found if one.kind == EXPLICIT]
     return {
         "compiler": RECORDED.text.partition(",")[0],
         "date": RECORDED.as_of,
@@ -51,7 +52,8 @@ def numbers() -> dict[str, str]:
         "exact": str(sum(abs(one.errors[FLOPS]) < 1e-9 for one in found)),
         "near_received": inside[MOVED],
         "near_held": inside[HELD],
-        "explicit_received": _summary([one for one in found if one.kind == EXPLICIT], MOVED)[1],
+        "explicit_received": _summary(explicit, MOVED)[1],
+        "explicit_held": _summary(explicit, HELD)[0],
         "near": share(FAR, 0),
         "far": str(sum(len(one.far) for one in found)),
         "figures": str(sum(len(one.errors) for one in found)),

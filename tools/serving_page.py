@@ -54,7 +54,11 @@ def numbers() -> dict[str, str]:
     }
     return factor | {
         "band_unseen": f"{published.prediction_interval(False):.2f}",
+        "band_example": _band(1000, published.prediction_interval(False, full=True, known=True)),
         "runs": str(len(EVERY)),
+        "listed": str(len(RUNS)),
+        "added": str(len(EVERY) - len(RUNS)),
+        "trtllm": share(mean(run.software[0].startswith("TensorRT-LLM") for run in EVERY), 0),
         "models": str(len({run.model.name for run in EVERY})),
         "engines": str(len({run.software[0] for run in EVERY})),
         "most_chips": str(max(run.chips for run in EVERY)),
@@ -78,6 +82,11 @@ def numbers() -> dict[str, str]:
     }
 
 
+def _band(value: float, factor: float) -> str:
+    """Return the band of a predicted value, rounded to tens."""
+    return f"{round(value / factor, -1):,.0f} to {round(value * factor, -1):,.0f}"
+
+
 def _rows(*kinds: str, chips: str = "") -> list[Entry]:
     return fitted(which(entries("inference_runs"), *kinds, chips=chips))
 
@@ -87,6 +96,8 @@ def _quoted() -> dict[str, str]:
     groups = {
         "dense": _rows(*KINDS["Saturated, dense"]),
         "experts": _rows(*KINDS["Saturated, experts"]),
+        "saturated": _rows(*KINDS["Saturated, dense"], *KINDS["Saturated, experts"]),
+        "single": _rows(*KINDS["Prefill"], *KINDS["Decode of one batch"]),
         "decode": _rows(*KINDS["Decode of one batch"]),
         "tpu": _rows(*KINDS["Saturated, dense"], chips="TPU"),
     }
@@ -154,7 +165,7 @@ def _misses() -> dict[str, str]:
         **{name: _said(score(id).error) for name, id in far.items()},
         "gb_error": _said(score("inf-0048").error),
         "h100_error": _said(mean(h100)),
-        "neuron": f"{1 + min(neuron):.1f} and {1 + max(neuron):.1f} times",
+        "neuron": f"{1 + mean(neuron):.1f} times",
         "mtnlg_out": _said(score("inf-0015").leave_one_out_error),
     }
 
@@ -210,7 +221,7 @@ def _bands() -> Cells:
             found = published.interval_coverage(experts, full=full, known=known).values()
             within = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
             factor = f"{published.prediction_interval(experts, full=full, known=known):.2f}"
-            yield name, "its software" if known else "nothing", factor, str(len(found)), share(within, 0)
+            yield name, "its engine" if known else "nothing", factor, str(len(found)), share(within, 0)
 
 
 def _worst() -> Cells:

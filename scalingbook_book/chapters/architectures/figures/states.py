@@ -188,7 +188,8 @@ def relay() -> Figure:
         caption="Communication of sequence parallelism, with recurrent states and with ring attention. With "
         "states, each chip sends the others what its part of the sequence does to an incoming "
         f"state. For a layer of Kimi K3, that is {si(one, 'B')}, however long the part is. Ring "
-        f"attention passes on every key and value: {si(caches, 'B')} of latent vectors per chip. "
+        f"attention passes on every key and value: with {tokens:,} tokens per chip, {si(caches, 'B')} of "
+        "latent vectors. "
         "(Only the arrows to the next chip are drawn, not to scale.)",
         parts=lambda wide: [_relay(wide, (one, caches))],
     )
