@@ -36,3 +36,16 @@ def test_every_instance_has_a_row_with_its_network_and_its_source(tmp_path):
 def test_the_key_value_cache_of_a_token_is_the_known_one():
     cache = next(column for column in MODELS if column.field == "kv_bytes_per_token")
     assert cache.value(models.find("Llama 3 70B")) == 2 * 80 * 8 * 128 * 2
+
+
+def test_a_width_stands_only_where_a_layer_has_it():
+    dense, expert = (next(one for one in MODELS if one.field == field) for field in ("F", "expert_width"))
+    widths = {
+        name: (dense.value(models.find(name)), expert.value(models.find(name)))
+        for name in ("Llama 3 70B", "DeepSeek-V3", "Mixtral 8x7B")
+    }
+    assert widths == {
+        "Llama 3 70B": (28672, None),
+        "DeepSeek-V3": (18432, 2048),
+        "Mixtral 8x7B": (None, 14336),
+    }

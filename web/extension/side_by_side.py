@@ -61,16 +61,18 @@ CHIPS: tuple[Column[Chip], ...] = (
     Column("16-bit FLOP/s", "bf16_flops_per_s", _rate("bf16", "fp16"), _flops),
     Column("8-bit FLOP/s", "fp8_flops_per_s", _rate("fp8", "int8"), _flops),
     Column("4-bit FLOP/s", "fp4_flops_per_s", _rate("fp4", "int4"), _flops),
-    Column("Memory", "hbm_bytes", lambda c: c.hbm_bytes, binary),
+    Column("Memory capacity", "hbm_bytes", lambda c: c.hbm_bytes, binary),
     Column("Memory bandwidth", "hbm_bytes_per_s", lambda c: c.hbm_bytes_per_s, lambda v: si(v, "B/s")),
     Column("Ridge point (16-bit FLOPs/byte)", "ridge_flops_per_byte", _ridge),
-    Column("Links", "links", lambda c: c.links),
-    Column("Link, one way", "link_bytes_per_s", lambda c: c.link_bytes_per_s, lambda v: si(v, "B/s")),
+    Column("Links of a chip", "links", lambda c: c.links),
+    Column("One link, one way", "link_bytes_per_s", lambda c: c.link_bytes_per_s, lambda v: si(v, "B/s")),
     Column("Scale-up domain (chips)", "domain_chips", lambda c: c.domain_chips),
-    Column("Network, one way", "dcn_bytes_per_s", lambda c: c.dcn_bytes_per_s, lambda v: si(v, "B/s")),
-    Column("Power", "power_w", lambda c: c.power_w, lambda v: f"{v:,.0f} W"),
+    Column(
+        "Network of a chip, one way", "dcn_bytes_per_s", lambda c: c.dcn_bytes_per_s, lambda v: si(v, "B/s")
+    ),
+    Column("Highest power", "power_w", lambda c: c.power_w, lambda v: f"{v:,.0f} W"),
     Column("Price per chip-hour", "usd_per_hour", lambda c: c.usd_per_hour, lambda v: f"${v:,.2f}"),
-    Column("Read on", "as_of", _as_of),
+    Column("Source read on", "as_of", _as_of),
 )
 
 
@@ -81,14 +83,14 @@ INSTANCES: tuple[Column[Instance], ...] = (
     Column("Chips", "chips", lambda i: i.chips),
     Column("Scale-up domain (chips)", "domain_chips", lambda i: i.scale_up_chips),
     Column(
-        "Network, one way", "network_bytes_per_s", lambda i: i.network_bytes_per_s,
+        "Network of the instance, one way", "network_bytes_per_s", lambda i: i.network_bytes_per_s,
         lambda v: f"{v * 8 / 1e9:,.5g} Gb/s",
     ),
     Column(
-        "Network per chip", "network_bytes_per_s_per_chip", lambda i: i.network_bytes_per_s_per_chip,
-        lambda v: si(v, "B/s"),
+        "Network of a chip, one way", "network_bytes_per_s_per_chip",
+        lambda i: i.network_bytes_per_s_per_chip, lambda v: si(v, "B/s"),
     ),
-    Column("Read on", "as_of", lambda i: i.source.as_of),
+    Column("Source read on", "as_of", lambda i: i.source.as_of),
 )  # fmt: skip
 
 
@@ -100,19 +102,26 @@ def _kv_bytes(model: Transformer) -> float:
     return float(kv_cache(model, 1).bytes_per_token)
 
 
+def _dense_width(model: Transformer) -> float | None:
+    """Return the width of a dense MLP, or None if every layer has experts instead."""
+    dense = model.experts is None or model.experts.layers(model.L) < model.L
+    return model.F if dense else None
+
+
 MODELS: tuple[Column[Transformer], ...] = (
     Column("Model", "name", lambda m: m.name),
     Column("Parameters", "params", lambda m: m.params, _billions),
     Column("Active per token", "active_params", lambda m: m.active_params, _billions),
-    Column("Layers", "L", lambda m: m.L),
-    Column("d_model", "D", lambda m: m.D),
-    Column("d_ff", "F", lambda m: m.F),
-    Column("Query heads", "N", lambda m: m.N),
-    Column("KV heads", "K", lambda m: m.K),
-    Column("Head dimension", "H", lambda m: m.H),
-    Column("Vocabulary", "V", lambda m: m.V),
-    Column("Experts", "experts", lambda m: m.experts.E if m.experts else None),
-    Column("Experts per token", "experts_per_token", lambda m: m.experts.k if m.experts else None),
+    Column("Layers (L)", "L", lambda m: m.L),
+    Column("Width (D)", "D", lambda m: m.D),
+    Column("Width of an MLP (F)", "F", _dense_width),
+    Column("Query heads (N)", "N", lambda m: m.N),
+    Column("KV heads (K)", "K", lambda m: m.K),
+    Column("Elements of a head (H)", "H", lambda m: m.H),
+    Column("Vocabulary (V)", "V", lambda m: m.V),
+    Column("Experts (E)", "experts", lambda m: m.experts.E if m.experts else None),
+    Column("Experts per token (k)", "experts_per_token", lambda m: m.experts.k if m.experts else None),
+    Column("Width of an expert", "expert_width", lambda m: m.experts.F if m.experts else None),
     Column("KV cache per token (bf16)", "kv_bytes_per_token", _kv_bytes, binary),
     Column("Weights (bf16)", "bf16_weight_bytes", lambda m: 2 * m.params, lambda v: si(v, "B")),
 )
@@ -207,7 +216,7 @@ class ChipsTable(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return one table, rebuilt when the library changes."""
         shows_the_library(self.env)
-        title = "Documented numbers of one chip: FLOP/s are dense, link and network rates are one way"
+        title = "Numbers of one chip: peak FLOP/s are dense, link and network rates are one way"
         html = table("chips", title, CHIPS, tuple(chips.ALL.values()), _chip_sources())
         return [nodes.raw("", html, format="html")]
 

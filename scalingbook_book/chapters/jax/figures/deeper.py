@@ -30,7 +30,7 @@ def five_sums() -> Figure:
         caption="Timelines of gradient accumulation with an AllReduce per microbatch and with a single one. "
         f"With one AllReduce after the last microbatch, the step takes {si(once, 's')}. With an AllReduce "
         f"after each microbatch, as when each gradient is clipped, it takes {si(often, 's')}. (One layer with D = F = {D:,}, {TOKENS:,} tokens per microbatch, "
-        "gradients in fp32, eight v5e, no overlap. Orange is compute, green is the AllReduce; to "
+        "gradients in fp32, eight v5e chips, no overlap. Orange is compute, green is the AllReduce; to "
         "scale.)",
         parts=lambda wide: [lanes(wide, _batches(math, sum_s), end=often)],
     )
