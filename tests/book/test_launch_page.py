@@ -67,10 +67,10 @@ def test_the_ratios_are_as_the_text_says():
     ratios = [(row.split(" | ")[0], float(row.split(" | ")[-1][:-2])) for row in map(recipe_row, TIMED)]
     dense = [ratio for name, ratio in ratios if "Llama" in name]
     experts = [ratio for name, ratio in ratios if "Llama" not in name]
-    assert all(abs(ratio - 1) <= 0.09 for ratio in dense)
+    assert all(abs(ratio - 1) < 0.1 for ratio in dense)
     assert round(1 - min(experts), 2) == 0.38
     assert max(experts) < 1
-    assert f"Dense models are within {0.09:.0%}." in " ".join(PAGE.split())
+    assert f"Dense models are within {0.1:.0%}." in " ".join(PAGE.split())
     assert f"up to {0.38:.0%} too short" in " ".join(PAGE.split())
 
 

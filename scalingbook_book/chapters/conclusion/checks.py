@@ -159,7 +159,7 @@ CHECKS = (
         unit="s",
         difficulty=2,
         hints=(
-            "A step of 2²⁰ tokens takes 2.54 s at calibrated efficiencies.",
+            "A step of 2²⁰ tokens takes 2.51 s at calibrated efficiencies.",
             "How many such steps do 10¹² tokens take? Give a unit, as in '10 days'.",
         ),
         mistakes=(Mistake(lambda: _run_s(training.PEAK), "That is the time at peak rates."),),

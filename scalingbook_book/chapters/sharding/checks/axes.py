@@ -242,8 +242,6 @@ AXES = (
                 ),
             ),
         ),
-        right=(
-            "Right. With slices this large, the slow network between them takes less than half of the time."
-        ),
+        right="Right. With slices this large, the slow network between them takes only 9% of the time.",
     ),
 )
