@@ -32,7 +32,7 @@ def test_figures_explorers_and_tables_count_from_one_in_their_chapter(visit):
 
 REFERENCES = (  # by page: an anchor that it refers to, and what it reads
     ("posttraining_faults", "#fig-posttraining-ladder", r"Figure \d+\.\d+"),
-    ("gpus_network_measured", "gpus_network.html#eq-t-2", r"formula of two stages \(\d+\.\d+\)"),
+    ("gpus_network_measured", "gpus_network.html#eq-t-3", r"formula of two stages \(\d+\.\d+\)"),
     ("tpus_generations", "tpus.html#table-tpus-table", r"one table of all generations \(\d+\.\d+\)"),
 )
 

@@ -32,8 +32,8 @@ def errors() -> Figure:
         caption=f"Errors of the collective model for {len(COLLECTIVES.points)} published times, by group. "
         "The model has one set of parameters per generation of links. Its worst group, "
         f"{worst.name}, has a median error of {percent(worst.median)}. (Squares are median errors, "
-        "and lines end at the 90th percentile. The green groups contain only sizes of 64 MiB and "
-        "more.)",
+        "and lines end at the 90th percentile. Groups other than those by size "
+        "contain only sizes of 64 MiB and more.)",
         parts=lambda wide: [_rows(wide)],
     )
 
