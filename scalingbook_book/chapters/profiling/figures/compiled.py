@@ -77,7 +77,7 @@ def padding() -> Figure:
         caption="How three arrays are stored in whole tiles. With one row and one column too many, "
         f"{small.type} takes {small.ratio:.1f} times its bytes. The compiler transposes "
         f"{written.type}, so it takes {turned.ratio:.2f} times its bytes instead of "
-        f"{written.ratio:.2f}. (Pale: padding. Not to scale.)",
+        f"{written.ratio:.2f}. (Dashed: as stored, with padding. Not to scale.)",
         parts=lambda wide: [_three(wide, small, written, turned)],
     )
 
