@@ -41,6 +41,7 @@ def profile(
         planes_of[one] = planes
         names = tuple(dict.fromkeys(("step", *annotations)))
         traces[_host_name(one)] = xplane.read(one, *programs, annotations=names, title=_title(one))
+    _require_one_run(found, traces)
     slowest = max(traces, key=lambda name: ProfileReport(trace=traces[name]).mean.compute_s)
     chosen = next(one for one in paths if _host_name(one) == slowest)
     trace = traces[slowest]
@@ -56,6 +57,27 @@ def profile(
         chip=chip,
         in_graphs=xplane.share_in_graphs(planes_of[chosen]) if trace.platform == "gpu" else None,
     )
+
+
+def _require_one_run(folder: Path, traces: dict[str, Trace]) -> None:
+    """Raise a ValueError if the profiles cannot be those of the hosts of one run: no program ran on both."""
+    (first, one), *others = traces.items()
+    for name, other in others:
+        if one.kind != other.kind or not _programs_of(one) & _programs_of(other):
+            raise ValueError(
+                f"{folder} holds profiles of different runs: {first} ({one.kind}, {_listed(one)}) and {name} "
+                f"({other.kind}, {_listed(other)}); give one of the files, or a folder for each run"
+            )
+
+
+def _programs_of(trace: Trace) -> set[str]:
+    """The programs that ran, or the operations if the profile does not name their programs."""
+    return {op.module for op in trace.ops if op.module} or {op.name for op in trace.ops}
+
+
+def _listed(trace: Trace) -> str:
+    """A program that ran, as a name for the run."""
+    return min(_programs_of(trace), default="no operation")
 
 
 def _stored(path: Path) -> Trace | None:

@@ -193,16 +193,26 @@ def test_the_program_of_a_gpu_profile_gives_its_kernels_a_roofline(ask):
     assert all(0.5 < share < 0.7 for share in shares)
 
 
-def test_a_folder_is_read_with_all_its_hosts(ask, tmp_path):
-    folder = tmp_path / "logs" / "plugins" / "profile" / "2026_01_01"
+def _folder_of_hosts(root, names):
+    """A TensorBoard folder with one profile for each host."""
+    folder = root / "logs" / "plugins" / "profile" / "2026_01_01"
     folder.mkdir(parents=True)
-    for host, name in (("a", "layer"), ("b", "whole")):
+    for host, name in zip("abc", names, strict=False):
         packed = (H100 / f"{name}.xplane.pb.gz").read_bytes()
         (folder / f"host-{host}.xplane.pb").write_bytes(gzip.decompress(packed))
-    values = ask("profile --json", str(tmp_path / "logs")).values
+    return str(root / "logs")
+
+
+def test_a_folder_is_read_with_all_its_hosts(ask, tmp_path):
+    values = ask("profile --json", _folder_of_hosts(tmp_path, ("layer", "layer"))).values
     assert values["hosts"] == ["host-a", "host-b"]
-    assert [w["name"] for w in values["workers"]] == ["host-a", "host-b"]  # the slowest first
-    assert values["profile"] == "host-a"
+    assert {w["name"] for w in values["workers"]} == {"host-a", "host-b"}
+
+
+def test_a_folder_with_profiles_of_different_programs_is_refused(ask, tmp_path):
+    told = ask("profile", _folder_of_hosts(tmp_path, ("layer", "whole")))
+    assert told.code == 2
+    assert "holds profiles of different runs: host-a" in " ".join(told.err.split())
 
 
 def test_the_page_of_the_site_asks_the_same_library():
