@@ -258,3 +258,10 @@ ENTRY %main (p: ((f32[8], bf16[4,2]), s32[])) -> bf16[4,2] {
 """
     (found,) = hlo.collectives(dump, {"X": 2})
     assert (found.dtype, found.nbytes) == ("bf16", 16)
+
+
+def test_what_is_not_counted_equals_no_counts():
+    known = hlo.Collectives(())
+    assert known == {}
+    assert known != {"all-reduce": 1}
+    assert hlo.Collectives((), ("a loop of unknown length",)) != {}

@@ -241,6 +241,7 @@ def test_a_slice_and_a_mesh_print_as_one_line():
     )
     assert str(half.mesh(X=8, Y=16)) == "TPU v5e 8x16 as X8 at 50 GB/s, Y16 at 100 GB/s"
     assert str(Slice.of(chips.V5E, "1x1")) == "TPU v5e 1x1: 1 chip on 1 host; no axis wraps"
+    assert "256 chips on 32 hosts; rings of 16 and 16; bisection" in str(Slice.of(chips.V6E, "16x16"))
 
 
 @pytest.mark.parametrize("shape", [(4, 4, 0), (0, 4, 4), (4, 4, -4), (4, 4)])

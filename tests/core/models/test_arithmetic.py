@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from scalingbook_lib import rules
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, arithmetic
 from scalingbook_lib.models.arithmetic import SoftmaxState, merge, online_softmax
@@ -248,3 +248,11 @@ def test_a_softmax_step_prints_its_rescaling():
     assert run.steps[2].rescale == pytest.approx(math.exp(-4))
     assert "2 rescaled" in str(run)
     assert "0.01832" in str(run.steps[2])
+
+
+def test_each_part_lists_its_own_weights_with_shapes_and_copies():
+    terms = {term.name: str(term) for term in arithmetic.params(models.find("Llama 3 8B")).terms}
+    assert terms["mlp"] == (
+        "mlp 5.64 G (gate[4096, 14336] × 32, up[4096, 14336] × 32, down[14336, 4096] × 32)"
+    )
+    assert terms["embedding"] == "embedding 525 M (embed[128256, 4096] × 1)"

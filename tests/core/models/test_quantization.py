@@ -183,3 +183,21 @@ def test_a_format_counts_a_started_block_as_one():
     form = QuantizedFormat("fp8", 8, (128, 128), 4)
     assert form.nbytes(576, 7168) == 576 * 7168 + 4 * 5 * 56
     assert Scheme("fp8", form).format_of(("model.layers.0.mlp.up_proj",), "mlp", 0) is form
+
+
+def test_a_format_without_blocks_has_the_scales_of_its_matrix():
+    matrices = 32 * 3  # gate, up and down of every layer
+    for scheme, scales in (("dynamic", 4), ("static", 8)):  # of the weights, and of the inputs if static
+        m = quantized(LLAMA, quant_method="fp8", activation_scheme=scheme)
+        assert storage(m).part("mlp") == m.by_part["mlp"] + scales * matrices
+    assert QuantizedFormat("int4", 4).nbytes(8, 16) == 64
+    assert QuantizedFormat("nvfp4", 4, (1, 16), 1, 8).nbytes(2, 32) == 32 + 4 + 8
+
+
+def test_modelopt_names_the_format_of_experts_and_of_single_modules():
+    layers = {"model.layers.0.self_attn.q_proj": {"quant_algo": "FP8"}}
+    fields = {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "moe_quant_algo": "NVFP4"}
+    m = quantized(CONFIGS["Qwen/Qwen3-30B-A3B"], **fields, quantized_layers=layers)
+    found = dict(storage(m).formats)
+    assert found["fp8"] == m.D * m.N * m.H
+    assert found["nvfp4"] == m.by_part["experts"]
