@@ -10,7 +10,7 @@ from scalingbook_lib.evidence import accuracy, inference, training
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, Summary, signed
 from tools import cost_report, fitted_constants, plan_regrets, training_compared
-from tools.published import Cells, Page, Records, error_and_coverage, share
+from tools.published import Cells, Page, Records, error_and_coverage, in_words, share
 from tools.reference import own_rows
 from tools.scatter import Group, Scatter
 from tools.scored_rows import (
@@ -241,12 +241,6 @@ def _summary(group: list[Entry]) -> dict[str, object]:
     }
 
 
-def _in_words(count: int) -> str:
-    """Return a small count as a word: 'seven'."""
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return words[count] if count < len(words) else str(count)
-
-
 def _quoted() -> dict[str, str]:
     """The errors that the text quotes, by class: known, without the source, without the software."""
     errors: dict[str, Callable[[Entry], float | None]] = {
@@ -305,14 +299,14 @@ def numbers() -> dict[str, str]:
         "unseen_rows": str(len(unseen)),
         "unseen_error": share(mean_size(one.error for one in unseen), 0),
         "unseen_inside": str(sum(one.in_interval for one in unseen)),
-        "tpu_servers": _in_words(len(tpus)),
+        "tpu_servers": in_words(len(tpus)),
         "tpu_servers_source": share(mean_size(one.out.get("source") for one in tpus)),
         **{f"{name}_version": versions[name] for name in PEERS},
         **_quoted(),
         **_bands(),
         **hours,
         **regrets,
-        "hours_both_word": _in_words(int(hours["hours_both"])).capitalize(),
+        "hours_both_word": in_words(int(hours["hours_both"])).capitalize(),
         **own_rows.memory(),
         **own_rows.served(),
         **own_rows.quoted(),

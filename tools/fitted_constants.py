@@ -26,6 +26,10 @@ TRAINING_NAMES = NAMES | {
     "dcn": "data-center network, share of the rate",
     "exposed": "exposed share of collectives that can overlap",
     "exchange": "exposed share of the expert all-to-all",
+    "head_ramp": "elements of a head that take as long as its exponentials",
+    "experts": "expert matmuls, share of the rate of grouped kernels",
+    "permutation": "times that routed tokens are read or written to sort them",
+    "expert_launch_s": "lost per expert of a chip",
     "layer_s": "lost per layer per microbatch",
     "software": "slowdown factor of the average software",
 }

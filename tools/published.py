@@ -88,6 +88,12 @@ def share(value: float | None, digits: int = 1) -> str:
     return MISSING if value is None else f"{value:.{digits}%}"
 
 
+def in_words(count: int) -> str:
+    """Return a small count as a word: 'seven'."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[count] if count < len(words) else str(count)
+
+
 def error_and_coverage(error: float | None, inside: float | None) -> str:
     """Return a mean error with the share of rows inside the band: '4.5% (82%)'."""
     return share(error) if inside is None else f"{share(error)} ({share(inside, 0)})"

@@ -8,17 +8,19 @@ from statistics import geometric_mean, mean, median
 from scalingbook_lib import calibrated, training
 from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.calibrated.training_efficiency import FLASH2_ON_HOPPER, ramp
+from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, REFUSED, RUNS, find
+from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, REFUSED, RUNS, TrainingRun, find
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, signed
+from scalingbook_lib.evidence.training.candidate_plans import MAX_CANDIDATES
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import si
 from scalingbook_lib.words import join_and
 from tools import fitted_constants
 from tools import training_compared as compared
 from tools.environment import ROOT
-from tools.published import Cells, Page, share, sources, worst_predicted
+from tools.published import Cells, Page, in_words, share, sources, worst_predicted
 from tools.scatter import Group, Scatter
 from tools.scored_rows import Entry, data, entries, fitted, line, mean_size, which
 
@@ -45,17 +47,19 @@ def numbers() -> dict[str, str]:
         "releases": str(len({run.software for run in published.all_runs()})),
         "fewest_chips": f"{min(run.chips for run in published.all_runs()):,}",
         "most_chips": f"{max(run.chips for run in published.all_runs()):,}",
+        "added": str(len(published.all_runs()) - len(RUNS)),
+        "added_plans": in_words(MAX_CANDIDATES),
         "refused": str(sum(map(len, REFUSED.values()))),
         "figures": str(len(VALUES)),
         "kernels_most": share(_kernels(), 0),
         "flash2": share(FLASH2_ON_HOPPER, 0),
-        "constant": share(_constant(), 0),
         "series": str(len(ratios)),
         "series_mean": share(compared.size(ratios)),
         "series_near": str(sum(abs(r.error) <= FAR for r in ratios)),
         "orders": str(len(orders)),
         "right": str(sum(o.agrees for o in orders)),
         "held": str(len(held)),
+        "held_source": join_and(dict.fromkeys(one.run.family for one in held)),
         "held_mean": share(compared.size(held)),
         "held_most": share(max(abs(one.error) for one in held)),
         "crowded": str(len(crowded)),
@@ -63,22 +67,31 @@ def numbers() -> dict[str, str]:
         "per_doubling": share(compared.per_doubling()),
         "held_out_mean": share(compared.size(published.held_out())),
         "held_out_zero2": _zero2(),
+        "held_out_chunks": join_and({in_words(published.planned(run).plan.chunks) for run in HELD_OUT}),
+        "memory_share": share(VALUES["memory"] / VALUES["software"], 0),
         **_quoted(),
         **_band(),
         **_waits("mbridge-26-04-01-b200-256-mxfp8-01"),
         **_alike(),
+        **_example("dgxc-llama3-70b-h100-sxm-512-bf16-02"),
     }
 
 
 def _quoted() -> dict[str, str]:
-    """The mean errors that the text quotes: by class, known and without the source or the software."""
+    """The mean errors that the text quotes: of leave-one-out fits and of simpler rules, by class."""
     found = {}
-    for kind in ("dense", "experts"):
-        rows = fitted(which(entries("training_runs"), f"training, {kind}"))
-        found[f"{kind}_runs"] = str(len(rows))
-        found[f"{kind}_known"] = share(mean_size(one.found.error for one in rows), 0)
-        found |= {f"{kind}_{way}": share(mean_size(one.out.get(way) for one in rows), 0) for way in LEFT_OUT}
-    return found
+    for name, kind, chip in (
+        ("dense", "dense", ""),
+        ("experts", "experts", ""),
+        ("experts_tpu", "experts", "TPU"),
+    ):
+        rows = fitted(which(entries("training_runs"), f"training, {kind}", chips=chip))
+        found[f"{name}_runs"] = str(len(rows))
+        found |= {f"{name}_{way}": share(mean_size(one.out.get(way) for one in rows)) for way in LEFT_OUT}
+        found[f"{name}_constant"] = share(mean_size(one.constant.get("source") for one in rows), 0)
+        found[f"{name}_roofline"] = share(mean_size(one.roofline for one in rows), 0)
+    tpu = {s.source for s in published.scores() if s.run.experts and s.run.chip.torus}
+    return found | {"experts_tpu_sources": in_words(len(tpu))}
 
 
 def _band() -> dict[str, str]:
@@ -88,18 +101,40 @@ def _band() -> dict[str, str]:
         f"band{more}_{seen or 'unseen'}": published.prediction_interval(bool(more), seen)
         for more, seen in kinds
     }
-    return {name: f"{factor:.2f}" for name, factor in each.items()} | {"holds": share(COVERAGE, 0)}
+    known = each["band_software"]
+    ten = {"ten_low": f"{10 / known:.1f}", "ten_high": f"{10 * known:.1f}"}
+    return {name: f"{factor:.2f}" for name, factor in each.items()} | ten | {"holds": share(COVERAGE, 0)}
+
+
+def _same(run: TrainingRun) -> tuple[object, ...]:
+    """Everything but the release and the plan."""
+    return run.software[0], run.chip.name, run.chips, run.model.name, run.precision, run.T
+
+
+def _same_plan(run: TrainingRun) -> tuple[object, ...]:
+    return *_same(run), run.batch, published.planned(run).plan
 
 
 def _alike() -> dict[str, str]:
-    """How much runs with experts differ from others of their software that differ only in release or plan."""
+    """How much the rates of runs with experts differ between releases, with any plan and with the same."""
     runs = [run for run in published.all_runs() if run.experts]
-    alike = grouped(runs, lambda r: (r.software[0], r.chip.name, r.chips, r.model.name, r.precision))
-    off = []
-    for rates in ([run.tokens_per_s for run in same] for same in alike.values()):
-        others = [rates[:k] + rates[k + 1 :] for k in range(len(rates))]
-        off += [geometric_mean(rest) / own - 1 for own, rest in zip(rates, others, strict=True) if rest]
-    return {"alike": str(len(off)), "alike_off": share(mean(map(abs, off)), 0)}
+    found = {}
+    for name, key in (("alike", _same), ("same_plan", _same_plan)):
+        off = []
+        for same in grouped(runs, key).values():
+            for run in same:
+                others = [other.tokens_per_s for other in same if other.software != run.software]
+                off += [abs(geometric_mean(others) / run.tokens_per_s - 1)] if others else []
+        found |= {name: str(len(off)), f"{name}_off": share(mean(off), 0)}
+    return found
+
+
+def _example(id: str) -> dict[str, str]:
+    """The step time of a run under average software, and the published one."""
+    run = find(id)
+    p, table = published.planned(run), calibrated.training(run.chip, run.precision)
+    step = training.step(p.model, p.machine, p.plan, batch=run.batch, T=run.T, efficiency=table)
+    return {"example_predicted": si(step.total_s, "s"), "example_published": f"{run.step_s:.1f} s"}
 
 
 def _zero2() -> str:
@@ -133,12 +168,6 @@ def _kernels() -> float:
             formula = 0.55 / (1 + ramp(chip) / int(T))
             found.append(abs(formula / (rate / chip.bf16_flops_per_s) - 1))
     return max(found)
-
-
-def _constant() -> float:
-    """The mean error of the best constant MFU for all dense runs."""
-    shares = sorted(run.mfu for run in RUNS if not run.experts)
-    return min(sum(abs(share / mfu - 1) for share in shares) / len(shares) for mfu in shares)
 
 
 def _classes() -> Cells:
@@ -215,6 +244,14 @@ def _refused() -> Cells:
         yield reason, str(len(ids))
 
 
+def _added() -> Cells:
+    """Where the runs that were collected later come from, with counts."""
+    used = {run.id for run in published.all_runs()[len(RUNS) :]}
+    rows = [row for row in resources.rows("added_training_runs") if row["run_id"] in used]
+    for name, own in sorted(grouped(rows, lambda row: row["source"].split()[0]).items()):
+        yield f"[{name}](https://github.com/{name})" if name.count("/") == 1 else name, str(len(own))
+
+
 PAGE = Page(
     name="training",
     stem="training-runs",
@@ -227,6 +264,7 @@ PAGE = Page(
         "constants": fitted_constants.training_table,
         "worst": _worst,
         "refusals": _refused,
+        "added_sources": _added,
         "sources": lambda: sources(published.scores()[: len(RUNS)]),
     },
     figure=figure,

@@ -40,7 +40,7 @@ def flat_optimum() -> Figure:
         "Gopher is far to the right of it, and Llama 3 8B is far to the left.",
         caption="Loss against model size at three budgets of training FLOPs, by the corrected fit: those of Chinchilla, "
         "of 1,024 TPU7x in sixty days, and of Llama 3.1 405B. The optima "
-        f"(colored dots) are at {sizes[0]}, {sizes[1]} and {sizes[2]} parameters, and the curves are flat "
+        f"(the dots without a name) are at {sizes[0]}, {sizes[1]} and {sizes[2]} parameters, and the curves are flat "
         "around them: a model of half or twice the optimal size loses at most "
         f"{rise:.3f} nats. Gopher is far too large for its budget, and Llama 3 8B was made too small on purpose. "
         "(Published models are drawn at the loss that the fit gives for their parameters and tokens, and not all "
