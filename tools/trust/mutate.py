@@ -1,11 +1,11 @@
 """Test the tests: put 500 random small mistakes into the core, one at a time, and count those that are found.
 
 `python -m tools.trust.mutate [--seed 0] [--count 500] [--among roofline] [TESTS ...]`, or `make mutate`; it
-fails if the tests of the core find fewer than 92%. The tests are collected once. A forked process replaces
-the function in question by a mutant and runs the tests that are known to run its line, the shortest first. A
-survivor may be in a cached result or in code that runs while the library is loaded, so it is tried again by
-whole test files in a new process. Results are stored: an interrupted run continues where it stopped, and a
-later run tries only the survivors.
+fails if the tests of the core, and of its readers of launch commands, find fewer than 92%. The tests are
+collected once. A forked process replaces the function in question by a mutant and runs the tests that are
+known to run its line, the shortest first. A survivor may be in a cached result or in code that runs while the
+library is loaded, so it is tried again by whole test files in a new process. Results are stored: an
+interrupted run continues where it stopped, and a later run tries only the survivors.
 """
 
 import argparse
@@ -183,7 +183,9 @@ class Trial:
 def main() -> int:
     """Try the mutants that are not known to be killed, and print the counts; return 1 if too many survive."""
     parser = argparse.ArgumentParser(prog="python -m tools.trust.mutate", description=__doc__)
-    parser.add_argument("tests", nargs="*", default=["tests/core"], help="files or folders of tests")
+    parser.add_argument(
+        "tests", nargs="*", default=["tests/core", "tests/launch"], help="files or folders of tests"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--among", default="", help="those alone whose path has this, an expression")

@@ -6,6 +6,7 @@ from statistics import median
 import pytest
 
 from scalingbook_lib import collectives
+from scalingbook_lib.calibrated import fabrics
 from scalingbook_lib.evidence import fabric_fit, measured, resources
 from scalingbook_lib.evidence.measured.collectives import _BANDS, FORMS, LARGE
 from scalingbook_lib.evidence.reading.cells import UnpredictedRow
@@ -121,3 +122,11 @@ def test_every_size_belongs_to_exactly_one_range():
     assert [low for low, *_ in _BANDS[1:]] == [high for _, high, _ in _BANDS[:-1]]
     (last,) = (name for low, high, name in _BANDS if low < LARGE <= high)
     assert (last, _BANDS[-1][0], _BANDS[0][0]) == ("from 64 MiB", LARGE - 1, 0)
+
+
+def test_a_ring_over_two_hosts_carries_the_whole_array():
+    """Of 2 hosts with 8 chips each, NCCL's ring carries 15/16 of the array, where 1/2 would be enough."""
+    inside, network = Cluster.of(chips.H100, 16).levels
+    size = 2**36
+    found = fabrics.fabric(chips.H100).attained("all-gather", size, inside, network)
+    assert found.ideal_s == approx(15 / 8 * collectives.all_gather(size / 8, network).bandwidth_s)

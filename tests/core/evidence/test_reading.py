@@ -282,3 +282,12 @@ def test_a_row_without_a_printed_result_is_refused_with_its_reason():
         read(STEP | {"printed": "", "use": "the shapes of the model are not given"})
     with pytest.raises(UnpredictedRow, match="printed"):
         read(STEP | {"printed": ""})
+
+
+def test_parameters_beyond_a_dense_model_are_experts():
+    names = ("layers", "d_model", "d_ff", "heads", "kv_heads", "vocab")
+    shapes = dict(zip(names, ("32", "4096", "14336", "32", "8", "32000"), strict=True))
+    dense = model({"name": "mine", **shapes, "params": "7.24e9"}, 4096)
+    assert dense.experts is None
+    mixed = model({"name": "mine", **shapes, "params": "46.7e9"}, 4096)  # those of Mixtral 8x7B
+    assert (mixed.experts.E, mixed.experts.k, mixed.experts.F) == (8, 2, 14336)

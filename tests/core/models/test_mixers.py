@@ -27,6 +27,7 @@ from scalingbook_lib.models.arithmetic import (
     stack,
     video_tokens,
 )
+from scalingbook_lib.models.blocks import recurrent
 from scalingbook_lib.units import BF16, FP32, GiB
 
 MILLION = 2**20
@@ -127,3 +128,9 @@ def test_one_token_for_one_expert_is_sent_once():
     assert arithmetic.all_to_all_bytes(16, 4, 1024) == 16 * 4 * 1024 * 2
     with pytest.raises(ValueError, match="k"):
         arithmetic.all_to_all_bytes(16, 0, 1024)
+
+
+def test_a_delta_rule_reads_corrects_and_reads_its_state_for_each_token():
+    block = recurrent.delta_net(64, k_heads=2, v_heads=4, key=8, value=16, conv=4)
+    assert block.state == 4 * 8 * 16
+    assert block.state_flops == 3 * 2 * block.state  # a multiplication and an addition per element each time

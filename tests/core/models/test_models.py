@@ -10,7 +10,8 @@ import pytest
 from hf_configs import CONFIGS
 
 from scalingbook_lib import models
-from scalingbook_lib.models import CATALOG, KNOWN_TYPES, PARTS, Experts, Transformer
+from scalingbook_lib.models import CATALOG, KNOWN_TYPES, PARTS, Experts, Transformer, latent
+from scalingbook_lib.models.fields import Fields
 
 CSV = Path(__file__).parents[3] / "data" / "model_configs.csv"
 ROWS = {row["model"]: row for row in csv.DictReader(CSV.open(encoding="utf-8"))}
@@ -225,3 +226,11 @@ def test_kv_elements_per_token_match_hand_counts():
     assert [(k.layers, k.window) for k in models.find("Gemma-3 4B").layer_kinds] == [(29, 1024), (5, None)]
     assert [(k.layers, k.window) for k in models.find("gpt-oss 20B").layer_kinds] == [(12, 128), (12, None)]
     assert models.find("Qwen3-Next 80B-A3B").kv_elements_per_token == 12 * 2 * 2 * 256
+
+
+def test_an_indexer_shared_by_four_layers_stands_where_the_file_of_glm_lists_it():
+    rows = json.loads((Path(models.__file__).parent / "further.json").read_text(encoding="utf-8"))["models"]
+    config = next(row["config"] for row in rows if row["name"] == "GLM-5.2")
+    kinds, listed = ("full_attention",) * 78, config.pop("indexer_types")
+    chosen = [fields.value("chooses") for fields in latent.indexer_layers(Fields(config), kinds)]
+    assert chosen == [kind == "full" for kind in listed]

@@ -4,12 +4,15 @@ import gzip
 import json
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from scalingbook_lib import profiles
+from scalingbook_lib import collectives, profiles
+from scalingbook_lib.hlo.schedule import ScheduledStep
 from scalingbook_lib.machines import chips
-from scalingbook_lib.profiles import Event, HostEvent, Op, Trace, intervals, viewers
+from scalingbook_lib.notation import Mesh
+from scalingbook_lib.profiles import Event, HostEvent, Op, Trace, intervals, trace_events, viewers
 
 OPS = (
     Op("dot.1", "matmul", "jit_f", "jit(f)/up/dot_general", flops=2_000_000, nbytes=1000),
@@ -136,3 +139,35 @@ def test_an_installed_xprof_is_started_and_stopped(monkeypatch):
     assert opened.process.poll() is None
     opened.stop()
     assert opened.process.poll() is not None
+
+
+def test_an_expected_trace_computes_while_a_transfer_is_under_way():
+    size = 2**24
+    steps = (
+        ScheduledStep("compute", "first", 1000),
+        ScheduledStep("start", "all-gather Y", 0, size),
+        ScheduledStep("compute", "second", 2000),
+        ScheduledStep("done", "all-gather Y", 0, size),
+        ScheduledStep("compute", "third", 3000),
+    )
+    program = SimpleNamespace(
+        chip=chips.V5E, target="TPU v5e 2x4", mesh=Mesh(X=2, Y=4), schedule=lambda: steps
+    )
+    trace = profiles.expected(program)
+    cycle_s = 1 / chips.V5E.clock_hz
+    gather = collectives.all_gather(size, *chips.Slice.of(chips.V5E, "2x4").mesh(X=2, Y=4).axes("Y"))
+    started = {trace.ops[event.op].name: event.start_s for event in trace.events}
+    assert started == pytest.approx(
+        {
+            "first": 0.0,
+            "all-gather": 1000 * cycle_s,
+            "second": 1000 * cycle_s,
+            "third": 1000 * cycle_s + gather.total_s,
+        }
+    )
+
+
+def test_a_trace_of_viewers_is_in_microseconds():
+    span = {"ph": "X", "name": "dot", "ts": 3, "dur": 5, "args": {"hlo_op": "dot"}}
+    event = trace_events._event(span)
+    assert (event.start_ns, event.duration_ns) == (3000, 5000)

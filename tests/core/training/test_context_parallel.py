@@ -95,3 +95,8 @@ def test_steps_of_fine_tuning_at_8192_tokens_are_predicted_at_every_degree():
     assert {many: len(ones) for many, ones in errors.items()} == {False: 5, True: 4}
     assert all(abs(error) < 0.15 for ones in errors.values() for error in ones)
     assert exp(mean(errors[True]) - mean(errors[False])) == approx(1, abs=0.06)
+
+
+def test_only_gpus_launch_a_kernel_for_each_step_of_the_ring():
+    assert calibrated.training(chips.V5P, "bf16").ring_launch_s == 0
+    assert 0 < calibrated.training(chips.H100, "bf16").ring_launch_s < 1e-3

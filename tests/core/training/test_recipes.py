@@ -50,6 +50,7 @@ def test_logits_in_tiles_are_not_stored_but_made_again():
     steps = [training.step(OSS, cube, plan, batch=1280, T=T) for plan in (whole, tiled)]
     head_s = 2 * OSS.D * OSS.V * 20 * T / chips.TPU7X.flops_per_s()
     assert steps[1].total_s - steps[0].total_s == approx(head_s)
+    assert steps[1].terms["recomputation"] - steps[0].terms["recomputation"] == approx(head_s)
     assert steps[1].hardware_flops - steps[0].hardware_flops == approx(2 * OSS.D * OSS.V * 1280 * T)
 
 
@@ -136,6 +137,12 @@ def test_more_modules_hold_less():
     plans = [SPREAD, *(replace(SPREAD, remat=f"recompute:{each}") for each in modules)]
     totals = [held(DEEPSEEK, plan, 256, 4096).total for plan in plans]
     assert totals == sorted(totals, reverse=True)
+
+
+def test_a_dense_model_recomputes_none_of_the_modules_of_experts():
+    plan = Plan(fsdp=64, remat="recompute:mlp")
+    same = replace(plan, remat="recompute:mlp,moe_act,shared_experts")
+    assert held(B70, same) == held(B70, plan)
 
 
 def test_tensors_can_be_saved_and_offloaded_together():
