@@ -20,7 +20,7 @@ def copies() -> Figure:
         f"sharded over {CHIPS} chips, and all of them work on its rows. Bottom, decode: each sequence "
         f"contributes one row, so each replica has {EACH_IN_DECODE} rows.",
         caption="Rows per model replica, B, in training and in decode. The number of chips per replica does "
-        f"not matter. In training, {SEQUENCES} sequences give each of {REPLICAS} replicas "
+        f"not matter. In training, {SEQUENCES} sequences of {count(LENGTH)} tokens give each of {REPLICAS} replicas "
         f"{count(EACH)} rows; in decode, only {EACH_IN_DECODE}. (The heights are not to scale.)",
         parts=lambda wide: [_divided(wide, "training", LENGTH), _divided(wide, "decode", 1)],
     )

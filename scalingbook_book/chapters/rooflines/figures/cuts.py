@@ -31,8 +31,8 @@ def tile() -> Figure:
         "of W above it, are colored. The next tile of Y and its strip of W are pale: it needs the same strip "
         f"of X again. Below, two bars: {once} if everything moves once, {read} with tiles of {SIDE}.",
         caption="The strips of X and W that one tile of Y reads. The next tile reads the same strip of X "
-        f"again, so the matmul moves {read} instead of {once}. Larger tiles reduce this repeated "
-        "traffic.",
+        f"again, so with tiles of {SIDE} × {SIDE}, the matmul moves {read} instead of {once}. Larger tiles reduce "
+        "this repeated traffic.",
         parts=lambda wide: [
             _strips(wide),
             _bars(wide, {"all once": ONCE.bytes, f"tiles of {SIDE}": TILED.roofline.bytes}),
