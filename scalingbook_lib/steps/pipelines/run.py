@@ -158,7 +158,7 @@ def bubble(
     work = M * (f + b)  # of a stage, for any schedule
     match schedule:
         case "gpipe":
-            # the last stage waits for P - 1 forwards, the first for as many backwards (huang2019gpipe)
+            # every stage waits for P - 1 forwards and as many backwards (huang2019gpipe)
             return Bubble(schedule, work, (P - 1) * (f + b + 2 * h))
         case "1f1b":
             waits = P - 1 + (M - 1) * (P - 1) // P  # round trips that nothing else hides

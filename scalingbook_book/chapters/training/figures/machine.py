@@ -169,8 +169,8 @@ def bubble() -> Figure:
         f"and at the end, which take {idle['GPipe']} of the step.",
         caption="Two pipeline schedules with four stages and eight microbatches. With both, a stage is idle "
         f"for {idle['1F1B']} of the step. But with GPipe, it has to keep the activations of up to "
-        f"{held['GPipe']:.0f} microbatches, and with 1F1B, of only {held['1F1B']:.0f}. (Blue: "
-        "forward pass; orange: backward pass; the number is the microbatch.)",
+        f"{held['GPipe']:.0f} microbatches, and with 1F1B, of only {held['1F1B']:.0f}. (Short "
+        "blocks: forward pass; long blocks: backward pass; the number is the microbatch.)",
         parts=lambda wide: [_played(name, run) for name, run in runs.items()],
     )
 
