@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from statistics import mean
 
-from scalingbook_lib import calibrated, inference
+from scalingbook_lib import calibrated, inference, models
 from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.inference import InferenceScore
@@ -11,7 +11,8 @@ from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, pla
 from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
 from scalingbook_lib.evidence.scores import COVERAGE, signed
 from scalingbook_lib.inference.shape import shape
-from scalingbook_lib.units import si
+from scalingbook_lib.machines import Cluster, chips
+from scalingbook_lib.units import FP8, si
 from tools import fitted_constants, quantized_decode
 from tools.published import Cells, Page, share, sources, worst_predicted
 from tools.scatter import Group, Scatter
@@ -76,6 +77,7 @@ def numbers() -> dict[str, str]:
         "network": si(VALUES["network_s"], "s", 2),
         **_quoted(),
         **quantized_decode.values(),
+        **_own(),
         **_wave("inf-0140"),
         **_head(),
         **_misses(),
@@ -128,6 +130,18 @@ def _steady_error(run: InferenceRun) -> float:
         efficiency=efficiency,
     )
     return abs(found.tokens_per_s / run.tokens_per_s - 1)
+
+
+def _own() -> dict[str, str]:
+    """The rate that the page's example predicts, and the published one."""
+    layout = inference.Layout(weights=FP8, kv=FP8, compute=FP8)
+    efficiency = calibrated.serving(chips.H200, FP8, "TensorRT-LLM")
+    model, machine = models.find("Llama 3 70B"), Cluster.of(chips.H200, 1)
+    step = inference.decode(model, machine, layout, batch=100, S=2176, efficiency=efficiency)
+    return {
+        "own_rate": f"{100 / step.total_s:,.0f}",
+        "own_published": f"{find('inf-0094').tokens_per_s:,.0f}",
+    }
 
 
 def _wave(id: str) -> dict[str, str]:
