@@ -146,7 +146,8 @@ REASONS = (
     ),
     Reason(
         "gather over three axes", MOVED, False,
-        "XLA implements an all-gather over all three axes of a torus as an all-reduce of the full array.",
+        "Over all three axes of a torus, XLA writes all-gathers and reduce-scatters as all-reduces, "
+        "which move twice the bytes.",
         _over(3),
     ),
     Reason(

@@ -32,5 +32,5 @@ def balance(chip: Chip, dtype: DType = FP8) -> float:
 
 
 def layer() -> Stages:
-    """A layer of DeepSeek-V3 on 64 H100s in nodes of eight, 4,096 tokens on each."""
+    """A layer of DeepSeek-V3 on 64 H100s in nodes of eight, for a microbatch of 4,096 tokens on each."""
     return stages(ACROSS, V3, tokens=4096, most_domains=4)

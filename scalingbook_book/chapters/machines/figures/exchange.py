@@ -76,8 +76,8 @@ def turns() -> Figure:
     return Figure(
         key="machines.turns",
         alt=f"Two timelines of cores and network, for two layers and two microbatches. One after the other, cores and network wait for each other. Overlapped, both are nearly always busy. A layer takes {si(found.alone_s, 's')} without overlap and {si(found.total_s, 's')} with it.",
-        caption="Timelines of a layer of DeepSeek-V3 on 64 H100s with 4,096 tokens on each, without and with "
-        "the overlap of two microbatches. While one microbatch computes, the tokens of the other travel. Without counting the "
+        caption="Timelines of a layer of DeepSeek-V3 on 64 H100s, without and with the overlap of two microbatches of "
+        "4,096 tokens per GPU. While one microbatch computes, the tokens of the other travel. Without counting the "
         f"SMs that communication occupies, the layer becomes {found.gain:.2f} times as fast ({counted.gain:.2f} with them, see "
         "below), although it sends the same number of bytes.",
         parts=lambda wide: [
