@@ -12,7 +12,7 @@ def test_every_chip_and_model_has_a_row_with_its_values():
     assert html.count("<tr>") == 1 + len(chips.ALL)
     assert html.index('class="widest"') < html.index("<tbody>")  # columns have their widths before their rows
     assert '<th scope="row">H100</th>' in html
-    assert "989 TFLOP/s" in html
+    assert "989 TFLOPs/s" in html
     assert table("models", "Models", MODELS, models.CATALOG, "").count("<tr>") == 1 + len(models.CATALOG)
 
 

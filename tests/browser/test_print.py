@@ -122,7 +122,7 @@ def test_a_bound_table_keeps_its_headings(browser, base):
     chips = bound.Volume(name="v", title="v", pages=("chips",))
     (page,) = bound.read_pages(bound.script_free_page(browser), base, chips, joined=False)
     heads = re.findall(r'<th [^>]*scope="col"[^>]*>([^<]+)</th>', page.html)
-    assert heads[:4] == ["Chip", "Vendor", "Status", "16-bit FLOP/s"]
+    assert heads[:4] == ["Chip", "Vendor", "Status", "16-bit FLOPs/s"]
     assert 'class="widest"' not in page.html
 
 

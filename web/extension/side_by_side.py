@@ -51,16 +51,16 @@ def _as_of(chip: Chip) -> str:
 
 
 def _flops(value: float) -> str:
-    return si(value, "FLOP/s")
+    return si(value, "FLOPs/s")
 
 
 CHIPS: tuple[Column[Chip], ...] = (
     Column("Chip", "name", lambda c: c.name),
     Column("Vendor", "vendor", lambda c: c.vendor),
     Column("Status", "status", lambda c: c.status),
-    Column("16-bit FLOP/s", "bf16_flops_per_s", _rate("bf16", "fp16"), _flops),
-    Column("8-bit FLOP/s", "fp8_flops_per_s", _rate("fp8", "int8"), _flops),
-    Column("4-bit FLOP/s", "fp4_flops_per_s", _rate("fp4", "int4"), _flops),
+    Column("16-bit FLOPs/s", "bf16_flops_per_s", _rate("bf16", "fp16"), _flops),
+    Column("8-bit FLOPs/s", "fp8_flops_per_s", _rate("fp8", "int8"), _flops),
+    Column("4-bit FLOPs/s", "fp4_flops_per_s", _rate("fp4", "int4"), _flops),
     Column("Memory capacity", "hbm_bytes", lambda c: c.hbm_bytes, binary),
     Column("Memory bandwidth", "hbm_bytes_per_s", lambda c: c.hbm_bytes_per_s, lambda v: si(v, "B/s")),
     Column("Ridge point (16-bit FLOPs/byte)", "ridge_flops_per_byte", _ridge),
@@ -216,7 +216,7 @@ class ChipsTable(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return one table, rebuilt when the library changes."""
         shows_the_library(self.env)
-        title = "Numbers of one chip: peak FLOP/s are dense, link and network rates are one way"
+        title = "Numbers of one chip: peak FLOPs/s are dense, link and network rates are one way"
         html = table("chips", title, CHIPS, tuple(chips.ALL.values()), _chip_sources())
         return [nodes.raw("", html, format="html")]
 

@@ -30,7 +30,7 @@ def prefill_decode() -> Figure:
         caption="Arithmetic intensity of attention in prefill and in decode. Prefill attention is "
         "compute-bound, and decode attention is not: each key that is read serves only G query "
         "heads, however long the context and however large the batch. With latent attention (MLA), "
-        "decode is at the ridge point.",
+        "decode comes close to the ridge point.",
         parts=lambda wide: [_chart(marks, ridge)],
     )
 
