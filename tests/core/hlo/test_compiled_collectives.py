@@ -265,3 +265,10 @@ def test_what_is_not_counted_equals_no_counts():
     assert known == {}
     assert known != {"all-reduce": 1}
     assert hlo.Collectives((), ("a loop of unknown length",)) != {}
+
+
+def test_collectives_equal_those_with_the_same_rows(stored):
+    found = hlo.collectives(stored("tpu_collective_matmul"), X2Y4)
+    assert found == hlo.collectives(stored("tpu_collective_matmul"), X2Y4)
+    assert found != hlo.Collectives(())
+    assert found != "collectives"

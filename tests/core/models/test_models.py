@@ -228,6 +228,14 @@ def test_kv_elements_per_token_match_hand_counts():
     assert models.find("Qwen3-Next 80B-A3B").kv_elements_per_token == 12 * 2 * 2 * 256
 
 
+def test_gemma_3n_ties_its_embeddings_unless_its_file_says_otherwise():
+    rows = json.loads((Path(models.__file__).parent / "further.json").read_text(encoding="utf-8"))["models"]
+    config = next(row["config"] for row in rows if row["name"] == "Gemma 3n E4B")
+    plain = {name: value for name, value in config.items() if name != "tie_word_embeddings"}
+    assert models.from_hf(plain).tied
+    assert not models.from_hf(plain | {"tie_word_embeddings": False}).tied
+
+
 def test_an_indexer_shared_by_four_layers_stands_where_the_file_of_glm_lists_it():
     rows = json.loads((Path(models.__file__).parent / "further.json").read_text(encoding="utf-8"))["models"]
     config = next(row["config"] for row in rows if row["name"] == "GLM-5.2")

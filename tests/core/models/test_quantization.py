@@ -190,6 +190,8 @@ def test_a_format_without_blocks_has_the_scales_of_its_matrix():
     for scheme, scales in (("dynamic", 4), ("static", 8)):  # of the weights, and of the inputs if static
         m = quantized(LLAMA, quant_method="fp8", activation_scheme=scheme)
         assert storage(m).part("mlp") == m.by_part["mlp"] + scales * matrices
+    m = quantized(LLAMA, quant_method="modelopt", quant_algo="NVFP4")
+    assert storage(m).part("mlp") == m.by_part["mlp"] * (4 / 8 + 1 / 16) + 8 * matrices
     assert QuantizedFormat("int4", 4).nbytes(8, 16) == 64
     assert QuantizedFormat("nvfp4", 4, (1, 16), 1, 8).nbytes(2, 32) == 32 + 4 + 8
 
