@@ -41,6 +41,14 @@ HALVED = "the fp8 rate is half of the announced fp4 rate, and the bf16 rate is a
 TRAINED_ON = {"rubin:1152": (), "mi455x:1152": (), "trn3:1024": (), "tpu8t:8x8x16": TPU_8T}
 SERVED_ON = {"rubin:72": (), "mi455x:72": (), "trn3:64": (), "tpu8i:64": TPU_8I}
 
+AS_K2 = "Kimi K3's batch size and sequence length are those of Kimi K2"
+NEWLY_TRAINED = {"kimi-k3": (RECIPES["kimi-k2"], AS_K2)}
+"""Models without a published training speed: a recipe, and what is assumed in it."""
+NEWLY_SERVED = ("trinity-large", "k-exaone-236b-a23b")
+"""Models without a published serving speed on a rack."""
+RACKS = {"gb300": 72, "rubin": 72}
+"""GPUs in a rack: one that exists and one that is announced. A training run has 16 of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -56,11 +64,23 @@ def cases() -> Iterator[Case]:
     """Yield every question: training steps and servers of each model on each machine."""
     for model, recipe in RECIPES.items():
         for machine, rates in TRAINED_ON.items():
-            arguments = ("plan", model, machine, *recipe, *FP8, *rates)
-            yield Case(_id("train", model, machine), "training", arguments, (HALVED,) if rates else ())
+            yield _training(model, machine, recipe + FP8 + rates, (HALVED,) if rates else ())
         for machine, rates in SERVED_ON.items():
-            arguments = ("serve", model, machine, *WORKLOAD, *FP8, *rates)
-            yield Case(_id("serve", model, machine), "serving", arguments, (HALVED,) if rates else ())
+            yield _serving(model, machine, rates, (HALVED,) if rates else ())
+    for chip, rack in RACKS.items():
+        for model, (recipe, assumed) in NEWLY_TRAINED.items():
+            yield _training(model, f"{chip}:{16 * rack}", recipe + FP8, (assumed,))
+        for model in NEWLY_SERVED:
+            yield _serving(model, f"{chip}:{rack}")
+
+
+def _training(model: str, machine: str, options: tuple[str, ...], assumed: tuple[str, ...]) -> Case:
+    return Case(_id("train", model, machine), "training", ("plan", model, machine, *options), assumed)
+
+
+def _serving(model: str, machine: str, rates: tuple[str, ...] = (), assumed: tuple[str, ...] = ()) -> Case:
+    arguments = ("serve", model, machine, *WORKLOAD, *FP8, *rates)
+    return Case(_id("serve", model, machine), "serving", arguments, assumed)
 
 
 def _id(verb: str, model: str, machine: str) -> str:

@@ -14,6 +14,7 @@ from scalingbook_lib.units import rounded
 from tools.environment import ROOT
 from tools.published import MISSING, Cells, Page, share
 
+MARKS = r"\*", "†", "‡"
 MEASURED = ROOT / "data" / "measured_predictions.csv"
 
 
@@ -35,13 +36,13 @@ def _scored() -> tuple[Scored, ...]:
 def numbers() -> dict[str, str]:
     """The numbers that the page's text quotes."""
     found, scored = list(predictions().values()), _scored()
-    (assumed,) = {text for one in found for text in one.assumed}
     inside = sum(row.found.in_interval for row in scored if row.found)
     return {
         "predictions": str(len(found)),
         "first": min(one.date for one in found),
         "coverage": share(COVERAGE, 0),
-        "assumed": f"Assumed, because the vendor has not published them: {assumed}.",
+        "training_assumed": _assumed("training"),
+        "serving_assumed": _assumed("serving"),
         "example": found[0].command,
         "example_id": found[0].id,
         "example_unit": found[0].unit,
@@ -61,18 +62,32 @@ def _machine(one: Prediction) -> str:
     return re.sub(r" with (\S+=\S+ ?)+", " ", one.machine).strip()
 
 
+def _marks(kind: str) -> dict[str, str]:
+    """Return a mark for each assumption behind the predictions of a kind, in their order."""
+    texts = dict.fromkeys(text for one in predictions().values() if one.kind == kind for text in one.assumed)
+    return dict(zip(texts, MARKS, strict=False))
+
+
+def _assumed(kind: str) -> str:
+    """Return the notes below a table: what is assumed because it has not been published."""
+    return "\n\n".join(
+        f"{mark} Assumed, because it has not been published: {text}." for text, mark in _marks(kind).items()
+    )
+
+
 def _figure(value: float) -> str:
     return f"{rounded(value, 2):,.0f}"
 
 
 def _rows(kind: str) -> Cells:
     """The predictions of a kind, each with its measured value and error where there is one."""
+    marks = _marks(kind)
     for one in predictions().values():
         if one.kind != kind:
             continue
         yield (
             f"[{one.model}](data/predictions/{one.id}.json)",
-            _machine(one) + ("*" if one.assumed else ""),
+            _machine(one) + "".join(marks[text] for text in one.assumed),
             _figure(one.value),
             f"{_figure(one.low)} to {_figure(one.high)}",
             "; ".join(_results(one.id)) or MISSING,

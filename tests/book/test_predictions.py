@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from scalingbook_lib import evidence
+from scalingbook_lib.evidence.measured import inference_runs, training_runs
 from scalingbook_lib.evidence.predictions import PredictionError, predictions, read
 from scalingbook_lib.machines import chips
 from tools import predictions as tool
@@ -34,8 +35,23 @@ def test_a_prediction_follows_the_schema_and_says_what_made_it(path):
 
 def test_every_case_was_predicted_once():
     assert {case.id for case in tool.cases()} <= {path.stem for path in FILES}
-    announced = {chips.find(one.chip).name for one in predictions().values()}
-    assert announced == {"Rubin", "MI455X", "Trainium3", "TPU 8t", "TPU 8i"}
+    found = {chips.find(one.chip) for one in predictions().values()}
+    announced = {chip.name for chip in found if chip.status == "announced"}
+    assert announced == {"Rubin", "MI455X", "TPU 8t", "TPU 8i"}
+    assert {chip.name for chip in found} - announced == {"Trainium3", "GB300"}
+
+
+@pytest.mark.parametrize("model", ["Kimi K3", "Trinity Large", "K-EXAONE 236B-A23B"])
+def test_a_model_without_a_run_is_predicted_on_a_rack_that_exists_and_on_one_that_is_announced(model):
+    assert model not in {run.model.name for run in (*training_runs.RUNS, *inference_runs.RUNS)}
+    assert {one.chip for one in predictions().values() if one.model == model} == {"Rubin", "GB300"}
+
+
+def test_every_assumption_has_a_note_below_its_table():
+    page = published.load("predictions").text()
+    for text in {text for one in predictions().values() for text in one.assumed}:
+        assert f"Assumed, because it has not been published: {text}." in page
+    assert "1,152 Rubin† |" in page
 
 
 def test_a_prediction_is_never_overwritten(tmp_path):
