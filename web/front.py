@@ -36,7 +36,7 @@ def parts(pages: list[BoundPage]) -> Iterator[Part]:
 
 def title_page(volume: Volume, day: date) -> str:
     """Return the title page as HTML: title, authors, edition, licenses, and what the site adds."""
-    edition = f"Version {stamp.VERSION}, {day.day} {day:%B %Y}"
+    edition = f"Version {stamp.version()}, {day.day} {day:%B %Y}"
     lines = (
         ("front-title", escape(volume.title)),
         ("front-subtitle", escape(volume.subtitle)),

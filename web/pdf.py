@@ -65,7 +65,7 @@ def packed(pdf: bytes) -> bytes:
     written = BytesIO()
     with pikepdf.open(BytesIO(pdf)) as opened:
         opened.docinfo["/Author"] = stamp.authors()  # Chromium writes only the title
-        opened.docinfo["/Creator"] = f"{stamp.cited()['title']}, version {stamp.VERSION}"
+        opened.docinfo["/Creator"] = f"{stamp.cited()['title']}, version {stamp.version()}"
         opened.save(written, object_stream_mode=pikepdf.ObjectStreamMode.generate, deterministic_id=True)
     return written.getvalue()
 

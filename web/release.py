@@ -1,6 +1,6 @@
 """Build a release: `python -m web.release` fills `dist/` with wheel, site, notebooks, PDF and EPUB.
 
-The version is the package's and the date the last commit's; every file states them in its name or on its
+`web.stamp` says which version this is, and of which date; every file states them in its name or on its
 first page. No file contains a time or a random name, so equal commits give equal bytes.
 """
 
@@ -22,7 +22,7 @@ ANSWERS = "solutions"
 
 def edition() -> str:
     """Return the edition notice that every archive contains."""
-    said = f"{stamp.cited()['title']}\nVersion {stamp.VERSION}, {stamp.day()}\n{stamp.authors()}\n"
+    said = f"{stamp.cited()['title']}\nVersion {stamp.version()}, {stamp.day()}\n{stamp.authors()}\n"
     return said + "Text CC BY 4.0, code MIT. Licenses of other works are in _static/licenses.\n"
 
 
@@ -66,7 +66,7 @@ def main() -> None:
     archive(notebooks, DIST / f"book-{stamp.VERSION}-notebooks.zip", without=ANSWERS)
     archive(notebooks / ANSWERS, DIST / f"book-{stamp.VERSION}-answers.zip")
     (DIST / SUMS).write_text(digests(DIST), encoding="utf-8")
-    print(f"dist/ has version {stamp.VERSION} of {stamp.day()}:\n{digests(DIST)}", end="")
+    print(f"dist/ has version {stamp.version()} of {stamp.day()}:\n{digests(DIST)}", end="")
 
 
 if __name__ == "__main__":

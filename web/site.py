@@ -80,7 +80,7 @@ def _machinery(source: Path) -> str:
             digest.update(path.relative_to(vendor.HERE).as_posix().encode() + path.read_bytes())
     for name in ("_config.yml", "_toc.yml"):
         digest.update((source / name).read_bytes())
-    digest.update(" ".join(f"{tool} {version(tool)}" for tool in TOOLS).encode())
+    digest.update(" ".join([stamp.version(), *(f"{tool} {version(tool)}" for tool in TOOLS)]).encode())
     return digest.hexdigest()
 
 

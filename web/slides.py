@@ -41,7 +41,7 @@ def is_tall(figure: Figure) -> bool:
 def slides(week: course.Week) -> Iterator[str]:
     """Yield each slide: a title, the figures, the exercises."""
     asked = "".join(_chapter(page) for page in week.pages)
-    edition = f"{stamp.cited()['title']}. Version {stamp.VERSION}, {stamp.day()}. Text CC BY 4.0."
+    edition = f"{stamp.cited()['title']}. Version {stamp.version()}, {stamp.day()}. Text CC BY 4.0."
     yield _slide(f"<h1>Week {week.number}</h1><dl>{asked}</dl><footer>{escape(edition)}</footer>")
     for page in week.pages:
         title = f"<h2>{escape(course.chapter(page).title)}</h2>"

@@ -177,7 +177,7 @@ def listed(source: Path, twins: dict[str, Twin]) -> str:
         f"# {stamp.cited()['title']}", "",
         "> An executable textbook on how fast large models can run on TPUs and GPUs, what limits them, how",
         "> to shard them over chips, and what training and serving cost. Its numbers are computed",
-        f"> by the Python library scalingbook_lib, version {stamp.VERSION}.", "",
+        f"> by the Python library scalingbook_lib, version {stamp.version()}.", "",
         f"[{WHOLE}]({WHOLE}) contains all pages. Attempt an exercise before you read its solution.",
     ]  # fmt: skip
     parts = contents.get("parts", [{"caption": "Pages", "chapters": contents.get("chapters", [])}])

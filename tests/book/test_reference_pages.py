@@ -6,13 +6,14 @@ from types import SimpleNamespace
 import pytest
 
 from scalingbook_book.chapters.intro.explorers.book_map import CHAPTERS, PATHS
-from scalingbook_lib import __version__, collectives, notation, rules
+from scalingbook_lib import collectives, notation, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Axis
 from scalingbook_lib.units import INT8, MiB, si
 from tools import pages, words
 from tools.environment import ROOT
 from tools.reference import terms
+from web import stamp
 
 NOTATION, ERRATA, INTRO = (
     (ROOT / name).read_text() for name in ("notation.md", "errata.md", "chapters/intro.md")
@@ -174,5 +175,5 @@ def test_every_way_of_the_cover_is_one_of_the_map_and_links_its_pages(cover):
 def test_the_release_is_the_librarys(cover):
     config = SimpleNamespace()
     cover.name_the_release(None, config)
-    assert config.myst_substitutions["version"] == __version__
+    assert config.myst_substitutions["version"] == stamp.version()
     assert all(f"{{{{ {name} }}}}" in INDEX for name in config.myst_substitutions)

@@ -11,7 +11,6 @@ import pytest
 
 from conftest import SITE, pages
 from scalingbook_book.chapters.conclusion import sheet
-from scalingbook_lib import __version__
 from tools.environment import ROOT
 from web import bound, epub, pdf, stamp
 from web.extension import licenses
@@ -55,7 +54,7 @@ def test_a_dark_page_is_printed_light_and_whole(visit):
 
 ASKED = (
     'name="description" content="', 'property="og:title"', 'type="application/atom+xml"', 'rel="license"',
-    f"Version {__version__}, <time", "@misc{howfast,", "licenses of everything on this site",
+    f"Version {stamp.version()}, <time", "@misc{howfast,", "licenses of everything on this site",
 )  # fmt: skip
 
 

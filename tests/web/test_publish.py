@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import subprocess
 import xml.etree.ElementTree as ET
 import zipfile
 from datetime import date
@@ -32,13 +33,18 @@ def test_the_citation_is_of_this_version():
     assert stamp.cited()["version"] == __version__
     entry = stamp.bibtex(DAY, "https://book.example/")
     assert (entry.count("{"), entry.count("@")) == (entry.count("}"), 1)
-    assert f"Version {__version__}, 2026-11-23" in entry
+    assert f"Version {stamp.version()}, 2026-11-23" in entry
     assert "https://book.example/" in entry
 
 
-def test_the_day_is_the_last_commit_s_and_without_git_the_release_s(tmp_path):
-    assert stamp.day(tmp_path) == stamp.cited()["date-released"]
-    assert stamp.day() >= stamp.cited()["date-released"]
+def test_the_day_of_an_unreleased_version_is_the_last_commit_s_and_without_git_the_changelog_s(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(stamp, "released", lambda: None)
+    shown = subprocess.run(["git", "log", "-1", "--format=%cs"], cwd=ROOT, capture_output=True, text=True)
+    written = date.fromtimestamp(stamp.CHANGES.stat().st_mtime)
+    assert stamp.day.__wrapped__(tmp_path) == written
+    assert str(stamp.day.__wrapped__(ROOT)) == (shown.stdout.strip() or str(written))
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -73,10 +79,11 @@ def test_a_page_is_described_by_its_first_prose_without_formulas():
 def test_an_old_page_gets_the_day_of_this_edition():
     old = (
         '<time class="edition" datetime="2020-01-01">2020-01-01</time> note    = {Version 0.1.0, 2020-01-01},'
+        " note    = {Version 0.1.0 (unreleased), 2020-01-01},"
     )
     new = head.dated(old, DAY)
     assert "2020" not in new
-    assert new.count("2026-11-23") == 3
+    assert new.count("2026-11-23") == 4
 
 
 CHANGES = (
@@ -150,7 +157,7 @@ def test_an_archive_says_its_edition_and_equal_folders_give_equal_bytes(tmp_path
         release.archive(tmp_path / "made", tmp_path / name / "book.zip")
     with zipfile.ZipFile(tmp_path / "one" / "book.zip") as archive:
         assert archive.namelist() == ["book/EDITION.txt", "book/a.html"]
-        assert f"Version {__version__}, {stamp.day()}" in archive.read("book/EDITION.txt").decode()
+        assert f"Version {stamp.version()}, {stamp.day()}" in archive.read("book/EDITION.txt").decode()
     release.archive(tmp_path, tmp_path / "without.zip", without="made")
     with zipfile.ZipFile(tmp_path / "without.zip") as archive:
         assert [name for name in archive.namelist() if "made" in name] == []
@@ -205,7 +212,7 @@ def test_a_volume_has_a_title_page_and_names_each_page_above_its_sheets(monkeypa
     page = BoundPage(name="a", title='A "B" </style>', number="2", part="Hardware", html="<article/>")
     text = pdf.document(volume, [page], DAY)
     title = text[text.index('class="front"') : text.index("</header>")]
-    edition = f"Version {__version__}, 23 November 2026"
+    edition = f"Version {stamp.version()}, 23 November 2026"
     for said in (*stamp.titles(), stamp.authors(), edition, "CC BY 4.0", address):
         assert said in title
     assert '<li class="front-part">Hardware</li>' in text

@@ -18,7 +18,7 @@ from web import stamp, vendor
 LENGTH = (60, 200)  # minimum and maximum characters of a description
 CARD = "card.png"
 _DAY = re.compile(r'(<time class="edition" datetime=")[\d-]*(">)[\d-]*(</time>)')
-_NOTE = re.compile(r"(note    = \{Version [\w.]+, )[\d-]*(\})")
+_NOTE = re.compile(r"(note    = \{Version [^,}]+, )[\d-]*(\})")
 
 
 def described(doctree: nodes.document | None) -> str:
@@ -42,7 +42,7 @@ def tell(
     site = app.config.html_baseurl
     context["page_description"] = described(doctree) or str(app.config.book_description)
     context["book_card"] = f"{site.rstrip('/')}/_static/{CARD}" if site else ""
-    context["book_version"], context["book_day"] = stamp.VERSION, day(app)
+    context["book_version"], context["book_day"] = stamp.version(), day(app)
     context["book_bibtex"] = stamp.bibtex(day(app), site)
 
 

@@ -15,12 +15,10 @@ from xml.sax.saxutils import quoteattr
 
 from sphinx.application import Sphinx
 
-from tools.environment import ROOT
 from web import stamp
 from web.extension import head
 
 LOST, OFFLINE, FEED = "404", "offline", "feed.xml"
-CHANGES = ROOT / "CHANGELOG.md"
 _VERSION = re.compile(r"^## (?P<title>\S+(?: \((?P<day>[^)]*)\))?)\n(?P<body>.*?)(?=^## |\Z)", re.M | re.S)
 _CHANGE = re.compile(r"^- (.*?)(?=^- |^#|\Z)", re.M | re.S)
 
@@ -95,7 +93,7 @@ def write(app: Sphinx, error: Exception | None) -> None:
         return
     folder, day = Path(app.outdir), head.day(app)
     site = app.config.html_baseurl and app.config.html_baseurl.rstrip("/") + "/"
-    text = CHANGES.read_text(encoding="utf-8")
+    text = stamp.CHANGES.read_text(encoding="utf-8")
     (folder / FEED).write_text(feed(app.config.html_title, site, text, day), encoding="utf-8")
     rules = "User-agent: *\nAllow: /\n" + (f"Sitemap: {urljoin(site, 'sitemap.xml')}\n" if site else "")
     (folder / "robots.txt").write_text(rules, encoding="utf-8")
