@@ -2,6 +2,7 @@
 
 import pytest
 
+from tools.environment import ROOT
 from tools.testing import changes, run, scope
 
 SLOW, FAST = "tests/lab/test_slow.py::test_a", "tests/core/test_fast.py::test_b"
@@ -75,3 +76,11 @@ def test_every_step_of_a_run_names_a_command_and_the_browser_comes_after_the_sit
     names = [step.name for step in run.steps("all")]
     assert names.index("site") < names.index("browser")
     assert len(names) == len(set(names))
+
+
+def test_the_contributors_guide_names_the_successor_of_nbval_and_all_files_to_change():
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert "its successor is `pytest-notebook`" in guide
+    programs = [ROOT / "conftest.py", *(ROOT / "tools").rglob("*.py")]
+    named = [one.relative_to(ROOT).as_posix() for one in programs if "nbval" in one.read_text("utf-8")]
+    assert [name for name in named if f"`{name}`" not in guide] == []
