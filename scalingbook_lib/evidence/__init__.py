@@ -1,6 +1,6 @@
 """Published measurements, recorded compiler output, and the accuracy of predictions against both.
 
-`score(table)` scores the predictions for any table of measurements.
+`score(table)` scores the predictions for any table of measurements. Chapter: Conclusions.
 """
 
 from collections.abc import Iterable, Mapping

@@ -2,6 +2,7 @@
 
 `collectives(program, mesh)` lists what a program communicates, and `compare(prediction, program)` explains
 how that differs from a prediction. `schedule`, `cost`, `buffers`, `bundles` and `listings` read the rest.
+Chapter: Profiling.
 
 >>> text = '''HloModule small
 ... ENTRY %main (p: bf16[1024,512]) -> bf16[4096,512] {

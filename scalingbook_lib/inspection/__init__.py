@@ -2,7 +2,7 @@
 
 `inspect(compiled)` reads a program of JAX, or the text of one, without JAX. Its report prints as three lines,
 findings with the section of the book that explains them, and tables; its `values` are everything as plain
-values. `profile(path)` does the same for a profile.
+values. `profile(path)` does the same for a profile. Chapter: Profiling.
 
 >>> text = '''HloModule small, num_partitions=8
 ... ENTRY %main (p: bf16[1024,512]) -> bf16[4096,512] {

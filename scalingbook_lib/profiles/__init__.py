@@ -2,7 +2,7 @@
 
 The module needs no JAX. `load` opens a stored trace, `xplane.read` a profiler's file; `expected` derives a
 trace from a compiled program. A `Trace` prints as a table, `trace.breakdown` splits its time, and
-`against(trace, chip)` compares every operation with its roofline.
+`against(trace, chip)` compares every operation with its roofline. Chapter: Profiling.
 
 >>> trace = load("serial-before")
 >>> print(trace.breakdown)

@@ -5,12 +5,15 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
 
 from scalingbook_lib import roofline, training
 from tools.environment import ROOT
 from web import pages, site
 from web.extension import api
 
+AUTOMODULE = re.compile(r"^\.\. automodule:: (\S+)$", re.MULTILINE)
 MODULES = sorted(path.stem for path in (ROOT / "api").glob("*.md"))
 
 
@@ -20,19 +23,32 @@ def converted(text, what="module", obj=None):
     return "\n".join(lines)
 
 
+def described(name):
+    """The modules that a page of the reference describes."""
+    return AUTOMODULE.findall((ROOT / "api" / f"{name}.md").read_text(encoding="utf-8"))
+
+
 def test_the_reference_has_the_modules_of_its_first_page_and_no_other():
     listed = re.findall(r"^\| `scalingbook_lib\.(\w+)` \|", (ROOT / "api.md").read_text(), re.MULTILINE)
     assert sorted(listed) == MODULES
     for name in MODULES:
-        page = (ROOT / "api" / f"{name}.md").read_text(encoding="utf-8")
-        assert f".. automodule:: scalingbook_lib.{name}\n" in page
+        assert described(name)[0] == f"scalingbook_lib.{name}"
+
+
+def test_the_reference_has_every_module_of_the_library_that_the_readme_lists():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    library = re.search(r"^scalingbook_lib/ .*\n((?:  .*\n)+)", readme, re.MULTILINE)
+    assert library
+    listed = re.findall(r"^  (\w+)(?:/|\.py) ", library[1], re.MULTILINE)
+    assert sorted(listed) == MODULES
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_public_name_has_a_docstring_and_most_a_chapter(name):
-    module = importlib.import_module(f"scalingbook_lib.{name}")
-    names = getattr(module, "__all__", None) or [one for one in vars(module) if not one.startswith("_")]
-    found = [getattr(module, one) for one in names]
+    found = []
+    for module in map(importlib.import_module, described(name)):
+        names = getattr(module, "__all__", None) or [one for one in vars(module) if not one.startswith("_")]
+        found += [getattr(module, one) for one in names]
     code = [
         one for one in found if callable(one) and getattr(one, "__module__", "").startswith("scalingbook_lib")
     ]
@@ -70,6 +86,48 @@ def test_a_function_names_the_chapter_of_its_module():
     assert "</chapters/rooflines>" in converted("A matmul.", "function", roofline.matmul)
     assert "</chapters/training>" in converted("A step.", "function", training.step)
     assert converted("Bytes.", "function", len) == "Bytes."
+
+
+class Namespace:
+    """An application that can be the key of a cache."""
+
+
+def site_with(*names):
+    """The parts of a Sphinx application that linking needs, with these objects in the reference."""
+    objects = {
+        f"scalingbook_lib.{name}": SimpleNamespace(
+            docname=f"api/{name.partition('.')[0]}",
+            node_id=f"scalingbook_lib.{name}",
+            objtype="class" if name.endswith("Plan") else "function",
+            aliased=False,
+        )
+        for name in names
+    }
+    env = SimpleNamespace(domaindata={"py": {"objects": objects, "modules": {}}})
+    builder = SimpleNamespace(get_relative_uri=lambda page, other: f"../{other}.html")
+    app = Namespace()
+    app.env, app.builder = env, builder
+    return app
+
+
+def test_a_chapter_links_the_functions_that_its_docstrings_or_modules_name():
+    app = site_with("roofline.matmul", "training.step", "training.Plan", "profiles.load", "units.si")
+    tree = publish_doctree("Title\n=====\n\nText.\n", settings_overrides={"doctitle_xform": False})
+    api.list_functions(app, tree, "chapters/training")
+    section = tree[0][-1]
+    assert (section[0].astext(), section["ids"]) == (api.HEADING, [api.ANCHOR])
+    links = {one.astext(): one["refuri"] for one in section.findall(nodes.reference)}
+    assert links == {"training.step": "../api/training.html#scalingbook_lib.training.step"}
+    assert api.derived(app)["chapters/profiling"] == {"profiles": ["load"]}
+    assert "matmul" in api.derived(app)["chapters/rooflines"]["roofline"]
+
+
+def test_nothing_is_listed_in_a_site_without_the_reference_or_on_other_pages():
+    for app, page in ((site_with(), "chapters/training"), (site_with("training.step"), "api")):
+        tree = publish_doctree("Title\n=====\n", settings_overrides={"doctitle_xform": False})
+        before = tree.pformat()
+        api.list_functions(app, tree, page)
+        assert tree.pformat() == before
 
 
 def test_every_chapter_that_a_docstring_names_exists():

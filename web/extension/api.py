@@ -17,6 +17,7 @@ from sphinx.config import Config
 from tools import pages
 
 PACKAGE = "scalingbook_lib."
+HEADING, ANCHOR = "Functions of the library", "library-functions"
 ROLE = "literal"  # of text between single backticks
 _TOLD = re.compile(r"Chapters?:\s+([^.]+)\.")
 _SPECIAL = re.compile(r"([*_|\\])")
@@ -101,10 +102,14 @@ def _chapter_names(module: str) -> str:
 
 def _chapters(names: str) -> str:
     """Return links to these chapters: 'Chapter: Rooflines'."""
-    known = titles()
-    found = [" ".join(name.split()) for name in names.split(";") if name.strip()]
+    known, found = titles(), _split(names)
     links = [f":doc:`{name} </{known[name]}>`" if name in known else name for name in found]
     return f"{'Chapters' if len(links) > 1 else 'Chapter'}: {'; '.join(links)}" if links else ""
+
+
+def _split(names: str) -> list[str]:
+    """Return the chapters that a docstring names: 'Training; JAX'."""
+    return [" ".join(name.split()) for name in names.split(";") if name.strip()]
 
 
 @cache
@@ -138,6 +143,42 @@ def link_names(app: Sphinx, tree: nodes.document, page: str) -> None:
         reference += literal
 
 
+@cache
+def derived(app: Sphinx) -> dict[str, dict[str, list[str]]]:
+    """Return the functions that each chapter derives, by module, as their docstrings or modules name it."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name, entry in sorted(app.env.domaindata["py"]["objects"].items()):
+        if entry.objtype != "function" or entry.aliased:
+            continue
+        module, _, function = name.rpartition(".")
+        code = getattr(importlib.import_module(module), function)
+        told = _TOLD.search(code.__doc__ or "")
+        for chapter in _split(told[1] if told else _chapter_names(code.__module__)):
+            page = found.setdefault(titles().get(chapter, ""), {})
+            page.setdefault(module.removeprefix(PACKAGE), []).append(function)
+    return found
+
+
+def list_functions(app: Sphinx, tree: nodes.document, page: str) -> None:
+    """Add a section to a chapter with links to the functions it derives, if the site has the reference."""
+    modules = derived(app).get(page) if page.startswith("chapters/") else None
+    if not modules:
+        return
+    section = nodes.section("", nodes.title("", HEADING), ids=[ANCHOR])
+    section += nodes.paragraph("", "These functions of the library compute what the chapter derives:")
+    listed = nodes.bullet_list()
+    for module, functions in modules.items():
+        line = nodes.paragraph()
+        for number, function in enumerate(functions):
+            name = f"{module}.{function}"
+            address = _address(app, page, name)
+            line += nodes.Text(", " if number else "")
+            line += nodes.reference("", "", nodes.literal("", name), internal=True, refuri=address)
+        listed += nodes.list_item("", line)
+    section += listed
+    next(tree.findall(nodes.section)).append(section)
+
+
 def _address(app: Sphinx, page: str, name: str) -> str | None:
     """Return where the reference describes a name such as 'roofline.matmul', or None."""
     python = app.env.domaindata["py"]
@@ -165,3 +206,4 @@ def setup(app: Sphinx) -> None:
     app.connect("config-inited", configure)
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("doctree-resolved", link_names)
+    app.connect("doctree-resolved", list_functions)
