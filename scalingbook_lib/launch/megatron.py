@@ -278,6 +278,28 @@ def _full(r: Reading, all_layers: int, stages: int) -> str:
     return "full"
 
 
+_EXPERT_KERNELS = (
+    ("--moe-token-dispatcher-type", "alltoall"),
+    ("--moe-grouped-gemm", True),
+    ("--moe-permute-fusion", True),
+    ("--moe-router-fusion", True),
+)
+"""What the prediction is for; the defaults are an all-gather of tokens and unfused kernels."""
+_RUN = (
+    ("--attention-dropout", 0),
+    ("--hidden-dropout", 0),
+    ("tokenizer", "NullTokenizer"),
+    ("--mock-data", True),
+    ("--train-iters", 50),
+    ("--lr", "1e-4"),
+)
+"""What a run needs besides the plan: data, which is mock data here, and a schedule."""
+NOTE = (
+    "It runs on mock data for 50 steps. Replace --tokenizer-type, --mock-data, --train-iters and --lr with "
+    "those of your run."
+)
+
+
 def searched(model: Transformer) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
     """The fields and the candidates of plans that a command can express."""
     fixed: dict[str, Any] = {
@@ -291,7 +313,14 @@ def flags_of(
     model: Transformer, machine: Machine, plan: Plan, batch: int, T: int
 ) -> Iterator[tuple[str, object]]:
     """The keys and values of a plan; what cannot be said is left out, which reading back shows."""
-    yield from _shape_flags(model)
+    if model.experts and plan.tp > 1 and not plan.sequence_parallel:
+        raise LaunchError(
+            "Megatron-LM does not train experts with tensor parallelism and without sequence parallelism; "
+            "leave --no-sequence-parallel out, or write --tp 1"
+        )
+    if plan.zero < 2 and (plan.tp > 1 or plan.cp > 1):  # Megatron refuses to start without it
+        yield "$CUDA_DEVICE_MAX_CONNECTIONS", 1
+    yield from megatron_models.shape_flags(model, plan, T)
     yield "sequence", T
     yield "microbatch", plan.microbatch
     yield "global_batch", batch
@@ -303,7 +332,7 @@ def flags_of(
         yield "context", words[plan.context]
     if plan.tp > 1 and plan.sequence_parallel:
         yield "sequence_parallel", True
-    if plan.tp > 1 and plan.collective_matmul:
+    if plan.tp > 1 and plan.collective_matmul and plan.sequence_parallel:  # which it needs
         yield "tp_overlap", True
     if plan.chunks > 1:
         yield "chunks", plan.chunks
@@ -311,6 +340,7 @@ def flags_of(
         yield "first_layers", plan.stage_layers[0]
         yield "last_layers", plan.stage_layers[-1]
     if model.experts:
+        yield from _EXPERT_KERNELS
         yield "ep", plan.ep
         yield "expert_tp", plan.expert_ways
         if plan.expert_domains and plan.expert_domains != domains(model):
@@ -322,29 +352,7 @@ def flags_of(
         yield "offload", True
     if plan.offload_layers:
         yield "offload_layers", plan.offload_layers
-
-
-def _shape_flags(model: Transformer) -> Iterator[tuple[str, object]]:
-    """The shape of a uniform model; others have no flags for all that they are."""
-    if model.latent or model.linear or model.blocks:
-        return
-    yield "shape.L", model.L
-    yield "shape.D", model.D
-    yield "shape.F", model.F
-    yield "shape.N", model.N
-    if model.K != model.N:
-        yield "shape.gqa", True
-        yield "shape.K", model.K
-    yield "shape.H", model.H
-    if model.gated:
-        yield "shape.gated", True
-    if not model.tied:
-        yield "shape.untied", True
-    yield "shape.V", model.V
-    if model.experts:
-        yield "shape.experts", model.experts.E
-        yield "shape.topk", model.experts.k
-        yield "shape.expert_F", model.experts.F
+    yield from _RUN
 
 
 def _sharding_flags(plan: Plan) -> Iterator[tuple[str, object]]:
@@ -353,6 +361,7 @@ def _sharding_flags(plan: Plan) -> Iterator[tuple[str, object]]:
     elif plan.zero > 1:
         yield "megatron_fsdp", True
         yield "strategy", {2: "optim_grads", 3: "optim_grads_params"}[plan.zero]
+        yield "--ckpt-format", "fsdp_dtensor"  # the only one that Megatron-FSDP accepts
     if plan.dp > 1:
         yield "instances", plan.dp
     if plan.hidden == 1:
@@ -368,14 +377,16 @@ def _type_flags(plan: Plan) -> Iterator[tuple[str, object]]:
         yield "fp8", "hybrid"
     elif plan.compute is FP4:
         yield "fp4", "e2m1"
-    if plan.weights is FP8:
+    if plan.weights is FP8 and plan.zero:  # only sharded optimizers keep them
         yield "fp8_param", True
     if plan.gradients is half and half is BF16:
         yield "reduce_bf16", True
     if plan.gradients is FP32 and half is FP16:
         yield "reduce_fp32", True
-    if plan.master and (plan.moments, plan.master) != (FP32, FP32):
+    narrow = plan.master and (plan.moments, plan.master) != (FP32, FP32)
+    if narrow or plan.offload_optimizer:  # the offloading optimizer is of this kind
         yield "precision_aware", True
+    if narrow and plan.master:
         yield "first_moment", plan.moments.name
         yield "second_moment", plan.moments.name
         yield "master", plan.master.name

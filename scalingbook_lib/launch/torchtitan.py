@@ -240,8 +240,8 @@ def flags_of(
     yield "fsdp", plan.fsdp
     yield "dp", plan.dp
     yield "tp", plan.tp
-    if plan.tp > 1:
-        yield "tp_overlap", str(plan.collective_matmul).lower()
+    if plan.tp > 1 and plan.collective_matmul:
+        yield "tp_overlap", True
     if plan.cp > 1:
         yield "cp", plan.cp
         words = {means: value for value, means in meanings(NAME, "context").items()}
@@ -269,6 +269,7 @@ def flags_of(
         yield "weights", half.get(plan.weights.name, plan.weights.name)
     if plan.compute is FP8:
         yield "converters", "float8"
+    yield "compile.enable", True  # as in the runs of the calibrated efficiency; async TP needs it
     modes = {"none": "none", "full": "full", "alternate": "selective"}
     if plan.remat in modes:
         yield "remat", modes[plan.remat]

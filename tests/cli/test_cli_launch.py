@@ -165,6 +165,19 @@ def test_an_emitted_server_has_the_layout_of_the_answer(ask, line, machine):
     assert back["itl_s"] == pytest.approx(told["itl_s"], rel=0.02)
 
 
+@pytest.mark.parametrize("server", ["vllm", "sglang"])
+@pytest.mark.parametrize("draft", ["", " --draft-model llama-3-8b"])
+def test_an_emitted_server_drafts_as_the_answer_does(ask, server, draft):
+    line = "serve llama-3-70b h100:8 --as-written --tp 8 --batch 64 --draft-tokens 3 --acceptance-length 2"
+    told = ask(f"{line}{draft} --emit {server} --json").values
+    command = told["emitted"]["command"]
+    how = "launch --machine h100:8 --model llama-3-70b --concurrency 64 --acceptance-length 2 --json"
+    back = ask(how, command).values
+    assert back["itl_s"] == pytest.approx(told["itl_s"], rel=1e-9)
+    assert back["draft_tokens"] == 3
+    assert back["unknown"] == []
+
+
 def test_a_chip_alone_is_a_chip_and_a_machine_is_a_machine(ask):
     kind = parameter_types.MACHINE_OR_CHIP
     assert kind.convert("h100", None, None).name == "H100"
