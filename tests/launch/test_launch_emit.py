@@ -396,6 +396,99 @@ def test_a_plan_that_does_not_fit_gets_changes_that_make_it_fit():
     assert all(change.step.memory.total < now.memory.total for change in better)
 
 
+TRAINER = (
+    "train.py --model_name_or_path meta-llama/Meta-Llama-3-8B --per_device_train_batch_size 1 "
+    "--max_seq_length 4096 --gradient_checkpointing --bf16"
+)
+
+
+def accelerate(config):
+    """The launch of the trainer with a configuration of Accelerate."""
+    text = f"accelerate launch --config_file c.yaml {TRAINER}"
+    return launch.read(text, Given(machine=machine("h100:8")), opener={"c.yaml": config}.get)
+
+
+def stepped(one):
+    """A judge of plans for a launch."""
+
+    def judge(plan):
+        try:
+            return step(one.model, one.machine, plan, batch=one.batch, T=one.T)
+        except ValueError:
+            return None
+
+    return judge
+
+
+def test_replicas_that_do_not_fit_are_sharded_in_the_words_of_the_launcher():
+    one = accelerate("distributed_type: MULTI_GPU\nnum_processes: 8\n")
+    judge = stepped(one)
+    now = judge(one.plan)
+    better = changes.training(one, now, judge)
+    assert {change.what for change in better} & {
+        "FSDP 1 → 8, replicas 8 → 1, ZeRO 0 → 2 (distributed_type FSDP, fsdp_reshard_after_forward false)",
+        "FSDP 1 → 8, replicas 8 → 1, ZeRO 0 → 3 (distributed_type FSDP, fsdp_reshard_after_forward true)",
+    }
+    assert all(change.step.memory.total < now.memory.total for change in better)
+    again = accelerate(
+        "distributed_type: FSDP\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 2\n"
+        "  fsdp_reshard_after_forward: false\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+    )
+    assert judge(again.plan).memory.total == pytest.approx(better[0].step.memory.total, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"torchrun --nproc_per_node 8 {TRAINER}",
+        "torchrun --nproc_per_node 8 pretrain_gpt.py --bf16 --seq-length 4096 --micro-batch-size 1",
+        "torchrun --nproc_per_node 8 -m torchtitan.train --model.name llama3 --model.flavor 8B "
+        "--training.seq_len 8192 --parallelism.data_parallel_replicate_degree 8",
+    ],
+)
+def test_every_neighbor_is_another_plan(text):
+    one = launch.read(text, Given(model=models.find("llama-3-8b"), machine=machine("h100:8")))
+    found = [emit.canonical(plan) for plan in changes.neighbors(one)]
+    assert emit.canonical(one.plan) not in found
+    assert all(plan.fsdp * plan.dp == 8 or plan.tp * plan.cp * plan.pp > 1 for plan in found)
+    if not one.plan.zero:  # which shards nothing: moving ranks between the two changes nothing
+        assert all(
+            plan.zero for plan in found if plan.fsdp != one.plan.fsdp and plan.tp * plan.cp * plan.pp == 1
+        )
+
+
+def served(one):
+    """The steady state of a server that is as full as it can be; None where it does not fit."""
+    S = 1280
+    most = inference.largest_batch(one.model, one.layout, one.machine, S=S, reserve=one.reserve)
+    if not most:
+        return None
+    batch = min(most, one.max_sequences or most)
+    how = {"P": 1024, "G": 512, "batch": batch, "chunk": one.chunk, "policy": one.policy}
+    return inference.serve(one.model, one.machine, one.layout, **how)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "flag", "chips"),
+    [
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct", "v5e:2x2", "--tensor-parallel-size 4", 4),
+        ("vllm serve meta-llama/Llama-3.1-405B-Instruct -tp 8", "h100:16", "--pipeline-parallel-size 2", 16),
+        ("vllm serve meta-llama/Llama-3.1-70B-Instruct", "h100:1", "--tensor-parallel-size 2", 2),
+        ("vllm serve openai/gpt-oss-120b", "a100-40g:4", "--tensor-parallel-size 2", 4),
+    ],
+)
+def test_a_server_that_does_not_fit_gets_changes_that_make_it_fit(text, name, flag, chips):
+    one = launch.read(text, Given(machine=machine(name)))
+    assert served(one) is None
+    found = changes.fitting(one, served)
+    assert flag in {each for change in found for each in change.flags}
+    assert not any("--data-parallel-size" in each for change in found for each in change.flags)
+    for change in found:
+        assert (change.helps, change.gain, change.launch.machine.chips) == ("fit", None, chips)
+        back = launch.read(f"{text} {' '.join(change.flags)}", Given(machine=change.launch.machine))
+        assert served(back).tokens_per_s == pytest.approx(change.served.tokens_per_s, rel=1e-9)
+
+
 def test_a_server_gets_one_change_for_throughput_and_one_for_latency():
     one = launch.read(
         "vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 8 --max-num-seqs 64", Given(machine=chips.H100)
