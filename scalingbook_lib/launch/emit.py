@@ -97,7 +97,8 @@ def _lines(launcher: str, keys: list[tuple[str, object]], start: str) -> Iterato
     for key, value in keys:
         flag = rows.of(key).flag
         if not flag.startswith("-"):
-            yield f"{flag}={value}" if launcher == "maxtext" else f"--{flag} {value}"
+            switch = f"--{flag}" if value is True else f"--{flag} {value}"
+            yield f"{flag}={value}" if launcher == "maxtext" else switch
         elif value is True:
             yield flag
         elif value is False:
