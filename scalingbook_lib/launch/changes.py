@@ -10,8 +10,7 @@ from itertools import permutations
 from typing import Any
 
 from scalingbook_lib.inference import Layout, Serving
-from scalingbook_lib.launch import emit, vllm
-from scalingbook_lib.launch.flags import table
+from scalingbook_lib.launch import change_flags, megatron, vllm
 from scalingbook_lib.launch.serving import ServingLaunch
 from scalingbook_lib.launch.training import TrainingLaunch
 from scalingbook_lib.models import Transformer
@@ -89,7 +88,7 @@ def training(
     found: list[tuple[Plan, TrainingStep]] = []
     for plan in dict.fromkeys(neighbors(launch)):
         step = judge(plan)
-        if step is not None and (step.memory.total <= room or not fits):
+        if step is not None and _deals_layers(launch, plan) and (step.memory.total <= room or not fits):
             found.append((plan, step))
     if not fits and any(step.memory.total <= room for _, step in found):
         found = [one for one in found if one[1].memory.total <= room]
@@ -104,7 +103,9 @@ def training(
             continue
         kinds.add(kind)
         told = _told(launch.plan, plan)
-        chosen.append(TrainingChange(what=told, flags=_flags(launch, plan), step=step, gain=gain))
+        chosen.append(
+            TrainingChange(what=told, flags=change_flags.training(launch, plan), step=step, gain=gain)
+        )
         if len(chosen) == most:
             break
     return tuple(chosen)
@@ -127,6 +128,12 @@ def neighbors(launch: TrainingLaunch) -> Iterator[Plan]:
         for value in values:
             if value != getattr(plan, name):
                 yield from _with(plan, {name: value})
+
+
+def _deals_layers(launch: TrainingLaunch, plan: Plan) -> bool:
+    """Whether the layers divide into the stages of a plan, unless the launch says how many each has."""
+    counted = launch.launcher != "megatron" or not megatron.stages_divide(launch.model, launch.plan)
+    return counted or megatron.stages_divide(launch.model, plan)
 
 
 def _with(plan: Plan, changed: dict[str, Any]) -> Iterator[Plan]:
@@ -182,32 +189,6 @@ def _said(value: object) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
-def _flags(launch: TrainingLaunch, plan: Plan) -> tuple[str, ...]:
-    """The flags of a launcher that differ between the plan of a launch and another."""
-    kind = launch.launcher
-    module = emit.TRAINING.get("megatron" if kind == "megatron_bridge" else kind)
-    if module is None:
-        return ()
-    rows = table(kind)
-
-    def written(one: Plan) -> dict[str, object]:
-        found = module.flags_of(launch.model, launch.machine, one, launch.batch, launch.T)
-        return {rows.of(key).flag: value for key, value in found if rows.has(key)}
-
-    try:
-        before, after = written(launch.plan), written(plan)
-    except (ValueError, KeyError):
-        return ()
-    told = [_set(flag, value) for flag, value in after.items() if before.get(flag) != value]
-    return (*told, *(f"without {flag}" for flag in before if flag not in after))
-
-
-def _set(flag: str, value: object) -> str:
-    if value is True:
-        return flag
-    return f"{flag} {value}" if flag.startswith("-") else f"{flag}={value}"
-
-
 def serving(
     launch: ServingLaunch, now: Serving, judge: Callable[[ServingLaunch], Serving | None]
 ) -> tuple[ServingChange, ...]:
@@ -219,7 +200,7 @@ def serving(
     rate = launch.replicas * now.tokens_per_s
 
     def change(helps: str, one: ServingLaunch, served: Serving, gain: float) -> ServingChange:
-        told, flags = _served_difference(launch, one)
+        told, flags = _served_difference(launch, one), change_flags.serving(launch, one)
         return ServingChange(what=told, flags=flags, launch=one, served=served, helps=helps, gain=gain)
 
     chosen: list[ServingChange] = []
@@ -285,7 +266,7 @@ def _layouts(layout: Layout, moe: bool, server: str) -> Iterator[dict[str, int]]
         yield {"kv_sequence": layout.kv_sequence * 2}
 
 
-def _served_difference(launch: ServingLaunch, other: ServingLaunch) -> tuple[str, tuple[str, ...]]:
+def _served_difference(launch: ServingLaunch, other: ServingLaunch) -> str:
     words = {
         "tp": "TP",
         "pp": "PP",
@@ -305,12 +286,4 @@ def _served_difference(launch: ServingLaunch, other: ServingLaunch) -> tuple[str
     }.items():
         if getattr(launch, name) != getattr(other, name) and not told:
             told.append(f"{word} {getattr(launch, name):,} → {getattr(other, name):,}")
-    module, rows = emit.SERVING.get(launch.launcher), table(launch.launcher)
-    if module is None:
-        return ", ".join(told), ()
-    before, after = (dict(module.flags_of(one)) for one in (launch, other))
-    changed = [_set(rows.of(key).flag, value) for key, value in after.items() if before.get(key) != value]
-    return ", ".join(told), (
-        *changed,
-        *(f"without {rows.of(key).flag}" for key in before if key not in after),
-    )
+    return ", ".join(told)
