@@ -12,7 +12,7 @@ from itertools import permutations
 from typing import Any
 
 from scalingbook_lib.inference import Layout, Serving
-from scalingbook_lib.launch import emit, vllm
+from scalingbook_lib.launch import change_flags, emit, megatron, vllm
 from scalingbook_lib.launch.serving import ServingLaunch
 from scalingbook_lib.launch.training import TrainingLaunch, of_size
 from scalingbook_lib.machines import Machine
@@ -91,7 +91,7 @@ def training(
     found: list[tuple[Plan, TrainingStep]] = []
     for plan in dict.fromkeys(neighbors(launch)):
         step = judge(plan)
-        if step is None:
+        if step is None or not _deals_layers(launch, plan):
             continue
         if step.memory.total <= room if fits else step.memory.total < now.memory.total:
             found.append((plan, step))
@@ -108,7 +108,9 @@ def training(
             continue
         kinds.add(kind)
         told = _told(launch, plan)
-        chosen.append(TrainingChange(what=told, flags=_flags(launch, plan), step=step, gain=gain))
+        chosen.append(
+            TrainingChange(what=told, flags=change_flags.training(launch, plan), step=step, gain=gain)
+        )
         if len(chosen) == most:
             break
     return tuple(chosen)
@@ -134,6 +136,12 @@ def neighbors(launch: TrainingLaunch) -> Iterator[Plan]:
         for value in values:
             if value != getattr(plan, name):
                 yield from _with(plan, {name: value})
+
+
+def _deals_layers(launch: TrainingLaunch, plan: Plan) -> bool:
+    """Whether the layers divide into the stages of a plan, unless the launch says how many each has."""
+    counted = launch.launcher != "megatron" or not megatron.stages_divide(launch.model, launch.plan)
+    return counted or megatron.stages_divide(launch.model, plan)
 
 
 def _with(plan: Plan, changed: dict[str, Any]) -> Iterator[Plan]:
@@ -172,13 +180,6 @@ _WORDS = {
 _HIDDEN = ("schedule", "stage_layers", "expert_tp")
 
 
-def _sharded(launch: TrainingLaunch, zero: int) -> str:
-    """What Accelerate calls ZeRO, which is off: a type of its configuration, or an option of the trainer."""
-    if any(one.flag == "distributed_type" for one in launch.account.used):
-        return f" (distributed_type FSDP, fsdp_reshard_after_forward {str(zero == 3).lower()})"
-    return f" (--fsdp {'full_shard' if zero == 3 else 'shard_grad_op'})"
-
-
 def _told(launch: TrainingLaunch, other: Plan) -> str:
     """'TP 8 → 4, FSDP 16 → 32'."""
     plan, told = launch.plan, []
@@ -189,37 +190,11 @@ def _told(launch: TrainingLaunch, other: Plan) -> str:
             if f.name == "fsdp":
                 word = "FSDP" if other.zero == 3 or launch.launcher == "accelerate" else "DP"
             told.append(f"{word} {_said(old)} → {_said(new)}")
-    sharded = launch.launcher == "accelerate" and other.zero and not plan.zero
-    return ", ".join(told) + (_sharded(launch, other.zero) if sharded else "")
+    return ", ".join(told)
 
 
 def _said(value: object) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
-
-
-def _flags(launch: TrainingLaunch, plan: Plan) -> tuple[str, ...]:
-    """The flags of a launcher that differ between the plan of a launch and another."""
-    kind = launch.launcher
-    module = emit.TRAINING.get("megatron" if kind == "megatron_bridge" else kind)
-    if module is None:
-        return ()
-
-    def written(one: Plan) -> dict[str, object]:
-        found = module.flags_of(launch.model, launch.machine, one, launch.batch, launch.T)
-        return {flag: value for key, value in found if (flag := emit.flag_of(kind, key))}
-
-    try:
-        before, after = written(launch.plan), written(plan)
-    except (ValueError, KeyError):
-        return ()
-    told = [_set(flag, value) for flag, value in after.items() if before.get(flag) != value]
-    return (*told, *(f"without {flag}" for flag in before if flag not in after))
-
-
-def _set(flag: str, value: object) -> str:
-    if value is True:
-        return flag
-    return f"{flag} {value}" if flag.startswith("-") else f"{flag}={value}"
 
 
 def serving(
@@ -233,7 +208,7 @@ def serving(
     rate = launch.replicas * now.tokens_per_s
 
     def change(helps: str, one: ServingLaunch, served: Serving, gain: float) -> ServingChange:
-        told, flags = _served_difference(launch, one)
+        told, flags = _served_difference(launch, one), change_flags.serving(launch, one)
         return ServingChange(what=told, flags=flags, launch=one, served=served, helps=helps, gain=gain)
 
     chosen: list[ServingChange] = []
@@ -266,7 +241,7 @@ def fitting(
         return ()
     chosen: dict[str, ServingChange] = {}
     for one, served in sorted(found, key=lambda one: -one[0].replicas * one[1].tokens_per_s):
-        told, flags = _served_difference(launch, one)
+        told, flags = _served_difference(launch, one), change_flags.serving(launch, one)
         wider = f"{told} on {machine.chips:,} chips" if machine is not launch.machine else told
         change = ServingChange(what=wider, flags=flags, launch=one, served=served, helps="fit", gain=None)
         chosen.setdefault(told.partition(" ")[0], change)
@@ -351,7 +326,7 @@ def _layouts(layout: Layout, moe: bool, server: str) -> Iterator[dict[str, int]]
         yield {"kv_sequence": layout.kv_sequence * 2}
 
 
-def _served_difference(launch: ServingLaunch, other: ServingLaunch) -> tuple[str, tuple[str, ...]]:
+def _served_difference(launch: ServingLaunch, other: ServingLaunch) -> str:
     words = {
         "tp": "TP",
         "pp": "PP",
@@ -371,19 +346,4 @@ def _served_difference(launch: ServingLaunch, other: ServingLaunch) -> tuple[str
     }.items():
         if getattr(launch, name) != getattr(other, name) and not told:
             told.append(f"{word} {getattr(launch, name):,} → {getattr(other, name):,}")
-    module, written = emit.SERVING.get(launch.launcher), {one.flag for one in launch.account.used}
-    if module is None:
-        return ", ".join(told), ()
-    before, after = (
-        {flag: value for key, value in module.flags_of(one) if (flag := emit.flag_of(one.launcher, key))}
-        for one in (launch, other)
-    )
-    replicas = emit.flag_of(launch.launcher, "dp")
-    if replicas and replicas not in written and launch.layout.attention_dp == other.layout.attention_dp:
-        for flags in (before, after):  # the command starts one replica, and others stay beside it
-            flags.pop(replicas, None)
-    changed = [_set(flag, value) for flag, value in after.items() if before.get(flag) != value]
-    return ", ".join(told), (
-        *changed,
-        *(f"without {flag}" for flag in before if flag not in after),
-    )
+    return ", ".join(told)

@@ -24,6 +24,7 @@ from scalingbook_lib.launch.training import (
     mean_type,
     model_of,
     on_all_nodes,
+    refuse_both_halves,
     sequence_of,
 )
 from scalingbook_lib.machines import Machine
@@ -32,8 +33,9 @@ from scalingbook_lib.training import Plan
 from scalingbook_lib.training.remat import FULL_LAYERS, MODULES
 from scalingbook_lib.units import BF16, FP4, FP8, FP16, FP32, DType
 
-_FUSED = ("core_attn", "moe_router", "")
-"""Modules whose recomputation changes nothing here: a fused kernel recomputes the scores anyway."""
+_ENDS = ("embedding_as_layer", "loss_as_layer")
+_NEGLIGIBLE = ("moe_router", "")
+"""Modules whose recomputation is too little to count."""
 
 
 def read(r: Reading, given: Given) -> TrainingLaunch:
@@ -51,6 +53,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     elif given.model:
         r.asked.pop("shape.V", None)
     T = sequence_of(r, given, "sequence")
+    _refuse_positions(r, T)
     tp, pp, cp = r.whole("tp"), r.whole("pp"), r.whole("cp")
     machine = chips_of(given, _started(r, tp * pp * cp), "GPUs", r)
     ranks, rest = divmod(machine.chips, tp * pp * cp)
@@ -93,6 +96,13 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         plan=plan,
         account=r.account(),
     )
+
+
+def _refuse_positions(r: Reading, T: int) -> None:
+    """Refuse sequences that are longer than the positions, as Megatron does."""
+    positions = r.maybe("shape.positions") if r.table.has("shape.positions") else None
+    if positions is not None and positions < T:
+        raise r.refuse("shape.positions", f"is less than the sequence of {T:,} tokens", f"write at least {T}")
 
 
 def _started(r: Reading, least: int) -> int | None:
@@ -141,6 +151,7 @@ def _experts(r: Reading, model: Transformer, tp: int) -> dict[str, Any]:
         if ep > 1:
             raise r.refuse("ep", f"needs experts, which {model.name} does not have", "write 1")
         r.idle("ep", "expert_tp")
+        r.lacks("EP", "MOE")
         return {}
     if each not in (None, 1, tp):
         raise r.refuse("expert_tp", "is neither 1 nor the tensor-parallel degree", f"write 1 or {tp}")
@@ -151,13 +162,15 @@ def _experts(r: Reading, model: Transformer, tp: int) -> dict[str, Any]:
 def _pipeline(r: Reading, model: Transformer, pp: int) -> dict[str, Any]:
     """1F1B, interleaved with virtual stages; uneven first and last stages without them."""
     if pp == 1:
-        r.idle("layers_per_chunk", "chunks", "layout", "first_layers", "last_layers")
+        r.idle("layers_per_chunk", "chunks", "layout", "first_layers", "last_layers", *_ENDS)
         return {}
     chunks = r.maybe("chunks") or 1
     if r.table.has("layers_per_chunk") and (layers := r.maybe("layers_per_chunk")):
         per_stage = divided(r, "layers_per_chunk", model.L, pp, "layers")
         chunks = divided(r, "layers_per_chunk", per_stage, layers, "layers of a stage")
     r.unexpressed("layout", "the stages are counted with equal loads")
+    if not any(r.given(key) for key in ("layout", "first_layers", "last_layers")):
+        _refuse_uneven(r, model, pp, chunks)
     found: dict[str, Any] = {"schedule": "interleaved", "chunks": chunks} if chunks > 1 else {}
     first, last = r.maybe("first_layers", 0), r.maybe("last_layers", 0)
     if first is None and last is None:
@@ -174,6 +187,28 @@ def _pipeline(r: Reading, model: Transformer, pp: int) -> dict[str, Any]:
     return found | {"stage_layers": (*ends[0], *[each] * middle, *ends[1])}
 
 
+def _refuse_uneven(r: Reading, model: Transformer, pp: int, chunks: int) -> None:
+    """Refuse layers that do not divide into the stages, and those of a stage into its chunks, as Megatron.
+
+    The models of Megatron-Bridge set flags of their own here, such as those of Llama 3.1 405B.
+    """
+    ends = sum(r.on(key) for key in _ENDS)
+    dealt = model.L + ends  # the longest stages hold as many layers as with equal loads
+    if r.table.launcher == LM and dealt % (pp * chunks):
+        key = "chunks" if r.given("chunks") and not dealt % pp else "pp"
+        raise r.refuse(
+            key,
+            f"makes {pp * chunks:,} parts, into which {dealt:,} layers do not divide",
+            "write a divisor, or other counts with --decoder-first-pipeline-num-layers and "
+            "--decoder-last-pipeline-num-layers",
+        )
+
+
+def stages_divide(model: Transformer, plan: Plan) -> bool:
+    """Whether the layers of a plan divide into its stages and their chunks, as flags without a layout do."""
+    return plan.stage_layers is not None or model.L % (plan.pp * plan.chunks) == 0
+
+
 def _context(r: Reading) -> str:
     named = r.get("context")
     kinds = tuple(named) if isinstance(named, tuple) else (str(named),)
@@ -187,6 +222,8 @@ def _context(r: Reading) -> str:
 def _types(r: Reading) -> dict[str, Any]:
     """Half-precision weights with a master copy; gradients in fp32 under bf16 unless the command says so."""
     half = FP16 if r.table.has("fp16") and r.on("fp16") else BF16
+    if half is FP16:
+        refuse_both_halves(r, "bf16", "fp16")
     if r.table.has("bf16") and not r.on("bf16") and half is BF16:
         r.assume("Neither --bf16 nor --fp16 is set, and Megatron would train in fp32; read as --bf16.")
     compute = half
@@ -260,7 +297,7 @@ def _remat(r: Reading, model: Transformer, pp: int, fields: dict[str, Any]) -> s
     named = r.get("modules")
     modules = named if isinstance(named, tuple) else ("core_attn",)
     again = [one for one in MODULES if one in modules]
-    others = [one for one in modules if one not in MODULES and one not in _FUSED]
+    others = [one for one in modules if one not in MODULES and one not in _NEGLIGIBLE]
     if others:
         r.unexpressed("modules", f"the recomputation of {', '.join(others)} is not counted")
     return f"recompute:{','.join(again)}" if again else "none"
@@ -339,6 +376,8 @@ def flags_of(
     if plan.stage_layers:
         yield "first_layers", plan.stage_layers[0]
         yield "last_layers", plan.stage_layers[-1]
+    else:
+        yield from _uneven_flags(model, plan)
     if model.experts:
         yield from _EXPERT_KERNELS
         yield "ep", plan.ep
@@ -353,6 +392,16 @@ def flags_of(
     if plan.offload_layers:
         yield "offload_layers", plan.offload_layers
     yield from _RUN
+
+
+def _uneven_flags(model: Transformer, plan: Plan) -> Iterator[tuple[str, object]]:
+    """What makes layers divide into stages: the embedding and the loss as layers, or a short last stage."""
+    parts = plan.pp * plan.chunks
+    missing = -model.L % parts
+    if 0 < missing <= len(_ENDS):
+        yield from ((key, True) for key in _ENDS[:missing])
+    elif missing and plan.chunks == 1 and missing < -(-model.L // parts):
+        yield "last_layers", -(-model.L // parts) - missing
 
 
 def _sharding_flags(plan: Plan) -> Iterator[tuple[str, object]]:
