@@ -273,12 +273,12 @@ class ServingAnswer:
         assumed = [*one.account.assumed, *asked.assumed]
         now = self._serving(one)
         binds = f"{now.step.bottleneck}: {now.step.remedy}" if now else ""
-        better = () if now is None else changes.serving(one, now, self._serving)
+        better = changes.serving(one, now, self._serving) if now else changes.fitting(one, self._serving)
         return replace(
             found,
             tables=(
                 *launch_tables.launch_tables(one, binds),
-                *launch_tables.serving_changes(better, one.launcher),
+                *launch_tables.serving_changes(better, now is not None, one.launcher),
                 *found.tables,
             ),
             values={

@@ -90,19 +90,22 @@ def _short(text: str) -> str:
     return text if len(text) <= 24 else f"{text[:21]}..."
 
 
-def _no_change(what: str, launcher: str) -> TextTable:
+_HELP, _FIT = "Changes that would help most", "Changes that would make it fit"
+
+
+def _no_change(what: str, fits: bool, launcher: str) -> TextTable:
     told = f"No single change of the launch is predicted to improve the {what} by {percent(LEAST_GAIN)}."
-    rows = [(told,)]
+    rows = [(told if fits else "No single change of the launch is predicted to make it fit.",)]
     for command, known in (("plan", emit.TRAINING), ("serve", emit.SERVING)):
         if launcher in known:
             rows.append((f"`scalingbook {command} ... --emit {launcher}` searches all of them.",))
-    return TextTable("Changes that would help most", ("",), tuple(rows))
+    return TextTable(_HELP if fits else _FIT, ("",), tuple(rows))
 
 
 def training_changes(found: Sequence[TrainingChange], fits: bool, launcher: str) -> tuple[TextTable, ...]:
     """The changes, their step time and memory; what one would write for them."""
     if not found:
-        return (_no_change("step time", launcher),)
+        return (_no_change("step time", fits, launcher),)
     rows = []
     for one in found:
         flags = "\n".join(one.flags)
@@ -110,7 +113,7 @@ def training_changes(found: Sequence[TrainingChange], fits: bool, launcher: str)
         numbers = si(step.total_s, "s"), f"{-one.gain:+.0%}", si(step.memory.total, "B")
         rows.append((one.what, flags, *numbers))
     columns = ("change", "flags", "step time", "", "memory")
-    title = "Changes that would help most" if fits else "Changes that would make it fit, or nearly"
+    title = _HELP if fits else f"{_FIT}, or nearly"
     shown = TextTable(title, columns, tuple(rows), words=(0, 1))
     return (shown if any(one.flags for one in found) else shown.without("flags"),)
 
@@ -129,17 +132,22 @@ def training_change_values(found: Sequence[TrainingChange]) -> list[dict[str, ob
     ]
 
 
-def serving_changes(found: Sequence[ServingChange], launcher: str) -> tuple[TextTable, ...]:
+def serving_changes(found: Sequence[ServingChange], fits: bool, launcher: str) -> tuple[TextTable, ...]:
     """The changes, with what they do to throughput and latency."""
     if not found:
-        return (_no_change("throughput or the ITL", launcher),)
+        return (_no_change("throughput or the ITL", fits, launcher),)
     rows = []
     for one in found:
         rate = si(one.launch.replicas * one.served.tokens_per_s, "tokens/s")
-        helped = f"{one.helps} {'+' if one.helps == 'throughput' else '−'}{percent(one.gain)}"
+        sign = "+" if one.helps == "throughput" else "−"
+        helped = (
+            f"{count(int(one.served.slots))}"
+            if one.gain is None
+            else f"{one.helps} {sign}{percent(one.gain)}"
+        )
         rows.append((one.what, "\n".join(one.flags), helped, si(one.served.itl_s, "s"), rate))
-    columns = ("change", "flags", "helps", "ITL", "output")
-    return (TextTable("Changes that would help most", columns, tuple(rows), words=(0, 1, 2)),)
+    columns = ("change", "flags", "helps" if fits else "batch size", "ITL", "output")
+    return (TextTable(_HELP if fits else _FIT, columns, tuple(rows), words=(0, 1, 2) if fits else (0, 1)),)
 
 
 def serving_change_values(found: Sequence[ServingChange]) -> list[dict[str, object]]:

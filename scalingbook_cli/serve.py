@@ -19,6 +19,7 @@ from scalingbook_lib.inference import PEAK, POLICIES, Layout, Serving, ServingEf
 from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.inference.vllm_defaults import default_batched_tokens
 from scalingbook_lib.launch import emit as launch_commands
+from scalingbook_lib.launch.serving import HEAD, Draft
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer
@@ -456,6 +457,8 @@ class ServeRequest:
             policy=policy,
             fraction=1 - self.free_share,
             max_length=self.max_model_len,
+            drafts=self.draft_tokens or 0,
+            draft=Draft(self.draft_model) if self.draft_model else HEAD,
         )
         return launch_commands.serving(one, name)
 

@@ -5,12 +5,13 @@ Weights are kept in fp32 under mixed precision. The batch is the trainer's: sequ
 rank times the accumulation steps.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from scalingbook_lib.launch import adapters
 from scalingbook_lib.launch.adapters import Loaded
 from scalingbook_lib.launch.deepspeed import named_model
-from scalingbook_lib.launch.flags import meanings
+from scalingbook_lib.launch.flags import meanings, table
 from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import (
@@ -21,6 +22,7 @@ from scalingbook_lib.launch.training import (
     divided,
     model_of,
     on_all_nodes,
+    refuse_both_halves,
     sequence_of,
 )
 from scalingbook_lib.machines import Chip, Machine
@@ -205,6 +207,7 @@ def _half(r: Reading) -> DType:
         r.idle("bf16")
         bf16 = True
     else:
+        refuse_both_halves(r, "bf16", "fp16")
         bf16 = r.on("bf16")
     own = "bf16" if bf16 else "fp16" if r.on("fp16") else "fp32"
     word = r.meaning("precision") if r.given("precision") else own
@@ -257,3 +260,40 @@ def _moments(r: Reading, weights: DType) -> DType:
     if r.word("optim").startswith("paged"):
         r.unexpressed("optim", "counted in the memory of the GPU, from which its pages may move to the host")
     return INT8 if found == "int8" else weights
+
+
+def flags_of(launch: TrainingLaunch, plan: Plan) -> Iterator[tuple[str, object]]:
+    """The keys and values of another plan of a launch, in the settings that its command or file has."""
+    rows = table(NAME)
+    flags = {each.flag: each.value.lower() for each in launch.account.used}
+    used = {row.key: flags[row.flag] for row in rows.rows if row.key and row.flag in flags}
+    deepspeed = used.get("distributed_type") == "deepspeed" or used.get("use_deepspeed") == "true"
+    yield "tp", plan.tp
+    if deepspeed:
+        yield "zero", plan.zero
+    elif plan.zero:
+        yield "dp", plan.dp
+        yield "fsdp", plan.fsdp
+        yield from _fsdp_flags(used, plan)
+    yield "device_batch", plan.microbatch
+    yield "accumulation", plan.microbatches(launch.batch)
+    if plan.remat == "full":
+        yield "remat" if "remat" in used else "trainer_remat", True
+
+
+def _fsdp_flags(used: dict[str, str], plan: Plan) -> Iterator[tuple[str, object]]:
+    """FSDP by the trainer's option, or by Accelerate's of version 1 or 2."""
+    whole = plan.zero == 3
+    if "trainer_fsdp" in used:
+        yield "trainer_fsdp", f'"{"full_shard" if whole else "shard_grad_op"} auto_wrap"'
+        return
+    if "use_fsdp" not in used:
+        yield "distributed_type", "FSDP"
+    if "wrap" not in used:  # without it, the whole model is gathered at once
+        yield "wrap", "TRANSFORMER_BASED_WRAP"
+    if used.get("fsdp_version") == "2":
+        yield "reshard", str(whole).lower()
+    elif plan.dp > 1 and "strategy" in used and used["strategy"].startswith("hybrid"):
+        yield "strategy", "HYBRID_SHARD" if whole else "HYBRID_SHARD_ZERO2"
+    else:
+        yield "strategy", "FULL_SHARD" if whole else "SHARD_GRAD_OP"

@@ -1,19 +1,21 @@
 """Which single change of a launch would help most? Every neighbor that its launcher can express is predicted.
 
-A training plan moves a factor of two between two degrees, or changes one of its settings. Dtypes stay, as
-they change results. A server changes its degrees, its caps or its schedule on the same chips.
+A training plan moves a factor of two between two degrees, shards its replicas, or changes a setting. Dtypes
+stay, as they change results. A server changes its degrees, its caps or its schedule on the same chips; one
+that does not fit may also take more of them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import permutations
 from typing import Any
 
 from scalingbook_lib.inference import Layout, Serving
-from scalingbook_lib.launch import emit, vllm
-from scalingbook_lib.launch.flags import table
+from scalingbook_lib.launch import change_flags, emit, megatron, vllm
 from scalingbook_lib.launch.serving import ServingLaunch
-from scalingbook_lib.launch.training import TrainingLaunch
+from scalingbook_lib.launch.training import TrainingLaunch, of_size
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan, TrainingStep
 
@@ -66,8 +68,8 @@ class ServingChange:
     flags: tuple[str, ...]
     launch: ServingLaunch
     served: Serving
-    helps: str  # "throughput" or "ITL"
-    gain: float
+    helps: str  # "throughput", "ITL" or, of a server that does not fit, "fit"
+    gain: float | None  # None of a server that does not fit
 
 
 def training(
@@ -89,7 +91,9 @@ def training(
     found: list[tuple[Plan, TrainingStep]] = []
     for plan in dict.fromkeys(neighbors(launch)):
         step = judge(plan)
-        if step is not None and (step.memory.total <= room or not fits):
+        if step is None or not _deals_layers(launch, plan):
+            continue
+        if step.memory.total <= room if fits else step.memory.total < now.memory.total:
             found.append((plan, step))
     if not fits and any(step.memory.total <= room for _, step in found):
         found = [one for one in found if one[1].memory.total <= room]
@@ -103,8 +107,10 @@ def training(
         if (fits and gain < LEAST_GAIN) or kind in kinds:
             continue
         kinds.add(kind)
-        told = _told(launch.plan, plan)
-        chosen.append(TrainingChange(what=told, flags=_flags(launch, plan), step=step, gain=gain))
+        told = _told(launch, plan)
+        chosen.append(
+            TrainingChange(what=told, flags=change_flags.training(launch, plan), step=step, gain=gain)
+        )
         if len(chosen) == most:
             break
     return tuple(chosen)
@@ -114,8 +120,11 @@ def neighbors(launch: TrainingLaunch) -> Iterator[Plan]:
     """The plans one change away that the launcher can express."""
     plan, kind = launch.plan, launch.launcher
     for less, more in permutations(_DEGREES[kind], 2):
-        if getattr(plan, less) % 2 == 0:
+        if getattr(plan, less) % 2 == 0 and (plan.zero or {less, more} != {"fsdp", "dp"}):
             yield from _with(plan, {less: getattr(plan, less) // 2, more: getattr(plan, more) * 2})
+    if plan.dp > 1 and "dp" in _DEGREES[kind]:  # shard all replicas
+        for zero in (plan.zero,) if plan.zero else (2, 3):
+            yield from _with(plan, {"fsdp": plan.fsdp * plan.dp, "dp": 1, "zero": zero})
     each = launch.accumulation * plan.microbatch
     for microbatch in (plan.microbatch * 2, plan.microbatch // 2):
         if microbatch and each % microbatch == 0:
@@ -127,6 +136,12 @@ def neighbors(launch: TrainingLaunch) -> Iterator[Plan]:
         for value in values:
             if value != getattr(plan, name):
                 yield from _with(plan, {name: value})
+
+
+def _deals_layers(launch: TrainingLaunch, plan: Plan) -> bool:
+    """Whether the layers divide into the stages of a plan, unless the launch says how many each has."""
+    counted = launch.launcher != "megatron" or not megatron.stages_divide(launch.model, launch.plan)
+    return counted or megatron.stages_divide(launch.model, plan)
 
 
 def _with(plan: Plan, changed: dict[str, Any]) -> Iterator[Plan]:
@@ -146,7 +161,7 @@ def _with(plan: Plan, changed: dict[str, Any]) -> Iterator[Plan]:
         found = replace(plan, **changed | more)
     except ValueError:
         return
-    if found != plan:
+    if emit.canonical(found) != emit.canonical(plan):
         yield found
 
 
@@ -165,47 +180,21 @@ _WORDS = {
 _HIDDEN = ("schedule", "stage_layers", "expert_tp")
 
 
-def _told(plan: Plan, other: Plan) -> str:
+def _told(launch: TrainingLaunch, other: Plan) -> str:
     """'TP 8 → 4, FSDP 16 → 32'."""
-    told = []
+    plan, told = launch.plan, []
     for f in fields(Plan):
         old, new = getattr(plan, f.name), getattr(other, f.name)
         if old != new and f.name not in _HIDDEN:
             word = _WORDS.get(f.name, f.name)
             if f.name == "fsdp":
-                word = ("DP", "DP", "DP", "FSDP")[plan.zero]
+                word = "FSDP" if other.zero == 3 or launch.launcher == "accelerate" else "DP"
             told.append(f"{word} {_said(old)} → {_said(new)}")
     return ", ".join(told)
 
 
 def _said(value: object) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
-
-
-def _flags(launch: TrainingLaunch, plan: Plan) -> tuple[str, ...]:
-    """The flags of a launcher that differ between the plan of a launch and another."""
-    kind = launch.launcher
-    module = emit.TRAINING.get("megatron" if kind == "megatron_bridge" else kind)
-    if module is None:
-        return ()
-    rows = table(kind)
-
-    def written(one: Plan) -> dict[str, object]:
-        found = module.flags_of(launch.model, launch.machine, one, launch.batch, launch.T)
-        return {rows.of(key).flag: value for key, value in found if rows.has(key)}
-
-    try:
-        before, after = written(launch.plan), written(plan)
-    except (ValueError, KeyError):
-        return ()
-    told = [_set(flag, value) for flag, value in after.items() if before.get(flag) != value]
-    return (*told, *(f"without {flag}" for flag in before if flag not in after))
-
-
-def _set(flag: str, value: object) -> str:
-    if value is True:
-        return flag
-    return f"{flag} {value}" if flag.startswith("-") else f"{flag}={value}"
 
 
 def serving(
@@ -219,7 +208,7 @@ def serving(
     rate = launch.replicas * now.tokens_per_s
 
     def change(helps: str, one: ServingLaunch, served: Serving, gain: float) -> ServingChange:
-        told, flags = _served_difference(launch, one)
+        told, flags = _served_difference(launch, one), change_flags.serving(launch, one)
         return ServingChange(what=told, flags=flags, launch=one, served=served, helps=helps, gain=gain)
 
     chosen: list[ServingChange] = []
@@ -236,10 +225,70 @@ def serving(
     return tuple(chosen)
 
 
+def fitting(
+    launch: ServingLaunch, judge: Callable[[ServingLaunch], Serving | None], most: int = 2
+) -> tuple[ServingChange, ...]:
+    """The changes that make a server fit, by throughput, with one for each kind.
+
+    They use the chips of the machine; where none fits there, those of one with two, four, ... times as many.
+    """
+    for machine in _growing(launch.machine):
+        wider = _wider(replace(launch, machine=machine))
+        found = [(one, served) for one in wider if (served := judge(one)) is not None]
+        if found:
+            break
+    else:
+        return ()
+    chosen: dict[str, ServingChange] = {}
+    for one, served in sorted(found, key=lambda one: -one[0].replicas * one[1].tokens_per_s):
+        told, flags = _served_difference(launch, one), change_flags.serving(launch, one)
+        wider = f"{told} on {machine.chips:,} chips" if machine is not launch.machine else told
+        change = ServingChange(what=wider, flags=flags, launch=one, served=served, helps="fit", gain=None)
+        chosen.setdefault(told.partition(" ")[0], change)
+    return tuple(chosen.values())[:most]
+
+
+_MOST_CHIPS = 64
+"""The largest machine that is proposed for a server that does not fit."""
+
+
+def _growing(machine: Machine) -> Iterator[Machine]:
+    """The machine, and machines of more of its chips."""
+    yield machine
+    chips = 2 * machine.chips
+    while chips <= _MOST_CHIPS:
+        with suppress(ValueError):  # there is no slice of so many
+            yield of_size(machine.chip, chips)
+        chips *= 2
+
+
+def _wider(launch: ServingLaunch) -> Iterator[ServingLaunch]:
+    """The launches one change away, and those that spread a replica over more chips."""
+    yield from _others(launch)
+    layout, times = launch.layout, 2
+    while layout.chips * times <= launch.machine.chips:
+        ep = layout.ep * times if 1 < layout.ep == layout.tp else layout.ep
+        yield from _laid_out(launch, ({"pp": layout.pp * times}, {"tp": layout.tp * times, "ep": ep}))
+        times *= 2
+
+
 def _others(launch: ServingLaunch) -> Iterator[ServingLaunch]:
     """The launches one change away on the same chips."""
-    layout, moe, server = launch.layout, launch.model.experts is not None, launch.launcher
-    for changed in _layouts(layout, moe, server):
+    yield from _laid_out(launch, _layouts(launch.layout, launch.model.experts is not None, launch.launcher))
+    for chunk in (launch.chunk // 4, launch.chunk // 2, launch.chunk * 2):
+        if chunk >= 256:
+            yield replace(launch, chunk=chunk)
+    if launch.max_sequences:
+        yield replace(launch, max_sequences=launch.max_sequences * 2)
+        yield replace(launch, max_sequences=max(launch.max_sequences // 2, 1))
+    if launch.fraction < 0.9:
+        yield replace(launch, fraction=0.9)
+
+
+def _laid_out(launch: ServingLaunch, layouts: Iterable[dict[str, int]]) -> Iterator[ServingLaunch]:
+    """The launches with these fields of the layout, where the server accepts them."""
+    layout, server = launch.layout, launch.launcher
+    for changed in layouts:
         try:
             other = replace(layout, **changed)
             other.check(launch.model)
@@ -253,14 +302,6 @@ def _others(launch: ServingLaunch) -> Iterator[ServingLaunch]:
                 caps = caps // layout.attention_dp * other.attention_dp if caps else caps
                 chunk = chunk // layout.attention_dp * other.attention_dp
             yield replace(launch, layout=other, max_sequences=caps, chunk=chunk)
-    for chunk in (launch.chunk // 4, launch.chunk // 2, launch.chunk * 2):
-        if chunk >= 256:
-            yield replace(launch, chunk=chunk)
-    if launch.max_sequences:
-        yield replace(launch, max_sequences=launch.max_sequences * 2)
-        yield replace(launch, max_sequences=max(launch.max_sequences // 2, 1))
-    if launch.fraction < 0.9:
-        yield replace(launch, fraction=0.9)
 
 
 def _fits_vllm(model: Transformer, layout: Layout) -> bool:
@@ -271,7 +312,7 @@ def _fits_vllm(model: Transformer, layout: Layout) -> bool:
 def _layouts(layout: Layout, moe: bool, server: str) -> Iterator[dict[str, int]]:
     for tp in (layout.tp * 2, layout.tp // 2):
         if tp >= layout.attention_dp:
-            yield {"tp": tp, "ep": tp if layout.ep == layout.tp else min(layout.ep, tp)}
+            yield {"tp": tp, "ep": tp if 1 < layout.ep == layout.tp else min(layout.ep, tp)}
     if layout.pp > 1 and layout.pp % 2 == 0:
         yield {"pp": layout.pp // 2, "tp": layout.tp * 2}
     if layout.tp % 2 == 0 and layout.ep == 1:
@@ -285,7 +326,7 @@ def _layouts(layout: Layout, moe: bool, server: str) -> Iterator[dict[str, int]]
         yield {"kv_sequence": layout.kv_sequence * 2}
 
 
-def _served_difference(launch: ServingLaunch, other: ServingLaunch) -> tuple[str, tuple[str, ...]]:
+def _served_difference(launch: ServingLaunch, other: ServingLaunch) -> str:
     words = {
         "tp": "TP",
         "pp": "PP",
@@ -305,12 +346,4 @@ def _served_difference(launch: ServingLaunch, other: ServingLaunch) -> tuple[str
     }.items():
         if getattr(launch, name) != getattr(other, name) and not told:
             told.append(f"{word} {getattr(launch, name):,} → {getattr(other, name):,}")
-    module, rows = emit.SERVING.get(launch.launcher), table(launch.launcher)
-    if module is None:
-        return ", ".join(told), ()
-    before, after = (dict(module.flags_of(one)) for one in (launch, other))
-    changed = [_set(rows.of(key).flag, value) for key, value in after.items() if before.get(key) != value]
-    return ", ".join(told), (
-        *changed,
-        *(f"without {rows.of(key).flag}" for key in before if key not in after),
-    )
+    return ", ".join(told)

@@ -375,6 +375,10 @@ def _settings(kind: str, words: list[Word]) -> Iterator[Setting]:
                 taken: object = value
             else:
                 taken, at = _value(flag.type if flag else None, words, at)
+                if flag and flag.key and taken is True and flag.type in _VALUED:
+                    raise LaunchError(
+                        f"line {word.line}: {name} has no value; write one, as in {name} {_VALUED[flag.type]}"
+                    )
             if not outer:
                 yield from _expanded(Setting(name, taken, word.line))
         elif _ASSIGNED.match(word.text) and kind in ("maxtext", "megatron_bridge"):
@@ -395,6 +399,10 @@ _OTHER_STEPS = re.compile(
     r"(?:_\w+)?)(?:\.py)?$"
 )  # programs and subcommands of TRL
 _PRETRAIN = re.compile(r"(?:^|/)(pretrain_\w+\.py)$")
+
+
+_VALUED = {"int": "8", "float": "0.9", "dtype": "bfloat16"}
+"""Types of flags that need a value, with an example."""
 
 
 def _is_number(text: str) -> bool:

@@ -4,9 +4,11 @@ Of the batch, the microbatch and the accumulation steps, two give the third. ZeR
 parallel GPUs. Rematerialization is up to the model: a Hugging Face trainer has --gradient_checkpointing.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from scalingbook_lib.launch import adapters
+from scalingbook_lib.launch.flags import table
 from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import (
@@ -16,6 +18,7 @@ from scalingbook_lib.launch.training import (
     chips_of,
     model_of,
     on_all_nodes,
+    refuse_both_halves,
     refuse_model,
     sequence_of,
 )
@@ -135,6 +138,8 @@ def _remat(r: Reading) -> str:
 
 def _types(r: Reading) -> dict[str, Any]:
     half: DType = BF16
+    refuse_both_halves(r, "bf16", "fp16")
+    refuse_both_halves(r, "trainer_bf16", "trainer_fp16")
     if r.on("fp16") or r.on("bf16"):
         half = FP16 if r.on("fp16") else BF16
         r.idle("trainer_fp16", "trainer_bf16")
@@ -152,3 +157,16 @@ def _types(r: Reading) -> dict[str, Any]:
         "moments": FP32,
         "master": FP32,
     }
+
+
+def flags_of(launch: TrainingLaunch, plan: Plan) -> Iterator[tuple[str, object]]:
+    """The keys and values of another plan of a launch, in the settings that its command or file has."""
+    used = {each.flag for each in launch.account.used}
+    rows = table(NAME)
+    yield "tp", plan.tp
+    yield "zero", plan.zero
+    trainer = rows.of("microbatch_arg").flag in used
+    yield "microbatch_arg" if trainer else "microbatch", plan.microbatch
+    yield "accumulation", plan.microbatches(launch.batch)
+    if plan.remat == "full":
+        yield "trainer_remat", True

@@ -10,11 +10,11 @@ from typing import Any
 
 from scalingbook_lib.inference import Layout, largest_batch
 from scalingbook_lib.launch import maxtext, megatron, sglang, torchtitan, vllm
-from scalingbook_lib.launch.commands import from_text
+from scalingbook_lib.launch.commands import Command, from_text
 from scalingbook_lib.launch.flags import table
 from scalingbook_lib.launch.memory_fraction import CARD, STATIC
 from scalingbook_lib.launch.reading import Account, Reading
-from scalingbook_lib.launch.serving import ServingLaunch
+from scalingbook_lib.launch.serving import DRAFT_HEAD, HEAD, Draft, ServingLaunch
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
 from scalingbook_lib.machines import Machine
@@ -63,7 +63,7 @@ def training(
     name = table(launcher).name
     if launcher != "maxtext" and machine.chip.torus:
         raise LaunchError(f"{name} does not run on {machine.chip.name}; write --emit maxtext")
-    keys = list(TRAINING[launcher].flags_of(model, machine, plan, batch, T))
+    keys: list[tuple[str, object]] = list(TRAINING[launcher].flags_of(model, machine, plan, batch, T))
     lines = tuple(_lines(launcher, keys, _STARTS[launcher].format(ranks=_ranks(machine))))
     text = " \\\n".join(lines)
     given = Given(model=model, machine=machine)
@@ -81,9 +81,29 @@ def training(
             f"{name} cannot express {', '.join(lost)} of this plan, and that changes time or memory; leave "
             "the options out, or write the flags of another launcher"
         )
-    named = any(key in ("model", "flavor", "shape.L") for key, _ in keys)
-    notes = () if named else (f"Name the model yourself: {name} has no flags here for {model.name}.",)
+    notes = (
+        *_model_notes(launcher, command, given, keys),
+        *([megatron.NOTE] if launcher == "megatron" else []),
+    )
     return Emission(launcher=launcher, lines=lines, not_expressed=tuple(lost), notes=notes)
+
+
+def _model_notes(
+    launcher: str, command: Command, given: Given, keys: list[tuple[str, object]]
+) -> Iterator[str]:
+    """What the flags do not say of the model: all of it, or some parts."""
+    name, model = table(launcher).name, given.model
+    assert model
+    written = {key for key, _ in keys}
+    if not written & {"model", "flavor", "shape.L"}:
+        yield f"Name the model yourself: {name} has no flags here for {model.name}."
+    if "shape.L" in written and launcher == "megatron":
+        built = megatron.read(Reading(table(launcher), command.settings), replace(given, model=None)).model
+        parts = dict.fromkeys((*model.by_part, *built.by_part))
+        unlike = [part for part in parts if model.by_part.get(part) != built.by_part.get(part)]
+        unlike += ["attention windows"] * (model.windows != built.windows)
+        if unlike:
+            yield f"{model.name} has other {', '.join(unlike)} than these flags build; add what they lack."
 
 
 def _ranks(machine: Machine) -> str:
@@ -92,18 +112,27 @@ def _ranks(machine: Machine) -> str:
 
 
 def _lines(launcher: str, keys: list[tuple[str, object]], start: str) -> Iterator[str]:
+    """The start after its environment variables, and a flag on each line."""
+    written = [(flag, value) for key, value in keys if (flag := flag_of(launcher, key))]
+    yield " ".join([*(f"{flag[1:]}={value}" for flag, value in written if flag[0] == "$"), start])
+    for flag, value in written:
+        if launcher == "maxtext":
+            yield f"{flag}={value}"
+        elif flag[0] != "$":
+            yield _argument(flag if flag[0] == "-" else f"--{flag}", value)
+
+
+def _argument(flag: str, value: object) -> str:
+    if value is True:
+        return flag
+    return f"--no-{flag.lstrip('-')}" if value is False else f"{flag} {value}"
+
+
+def flag_of(launcher: str, key: str) -> str | None:
+    """The flag of a key, or of its own name where no reader asks for it; None if the launcher has none."""
     rows = table(launcher)
-    yield start
-    for key, value in keys:
-        flag = rows.of(key).flag
-        if not flag.startswith("-"):
-            yield f"{flag}={value}" if launcher == "maxtext" else f"--{flag} {value}"
-        elif value is True:
-            yield flag
-        elif value is False:
-            yield f"--no-{flag.lstrip('-')}"
-        else:
-            yield f"{flag} {value}"
+    row = rows.of(key) if rows.has(key) else rows.find(key)
+    return row and row.flag
 
 
 def differences(plan: Plan, other: Plan) -> list[str]:
@@ -163,6 +192,8 @@ def serving_launch(
     policy: str,
     fraction: float,
     max_length: int | None = None,
+    drafts: int = 0,
+    draft: Draft = HEAD,
 ) -> ServingLaunch:
     """A layout with its caps, and the smallest memory fraction of at least `fraction` that holds them."""
     one = ServingLaunch(
@@ -176,6 +207,8 @@ def serving_launch(
         policy=policy,
         max_sequences=sequences,
         max_length=max_length,
+        drafts=drafts,
+        draft=draft,
         account=Account((), (), (), (), ()),
     )
     share = round(fraction, 2)
@@ -206,7 +239,8 @@ def _served(one: ServingLaunch, name: str, keys: list[tuple[str, object]]) -> Em
     module = SERVING[one.launcher]
     lines = tuple(_lines(one.launcher, keys, _STARTS[one.launcher].format(model=name)))
     read: Callable[[Reading, Given], ServingLaunch] = module.read
-    given = Given(model=one.model, machine=one.machine)
+    # any acceptance length: it is no flag, and without one the drafts are not read
+    given = Given(model=one.model, machine=one.machine, acceptance_length=1.0 if one.drafts else None)
     label = table(one.launcher).name
     try:
         command = from_text(" \\\n".join(lines), launcher=one.launcher)
@@ -220,7 +254,7 @@ def _served(one: ServingLaunch, name: str, keys: list[tuple[str, object]]) -> Em
     ]
     lost += [
         f"{what}={getattr(one, what)}"
-        for what in ("chunk", "policy", "max_sequences", "fraction")
+        for what in ("chunk", "policy", "max_sequences", "max_length", "fraction", "drafts", "draft")
         if getattr(one, what) != getattr(back, what)
     ]
     if lost:
@@ -229,8 +263,12 @@ def _served(one: ServingLaunch, name: str, keys: list[tuple[str, object]]) -> Em
             "leave the options out, or write the flags of another server"
         )
     replicas = one.replicas // max(int(str(dict(keys).get("dp", 1))) // one.layout.attention_dp, 1)
-    notes = (f"Start {replicas} such servers behind a router.",) if replicas > 1 else ()
-    return Emission(launcher=one.launcher, lines=lines, notes=notes)
+    notes = [f"Start {replicas} such servers behind a router."] if replicas > 1 else []
+    if one.drafts:
+        notes.append("How many of the drafted tokens are accepted is measured; it is no flag.")
+    if any(DRAFT_HEAD in line for line in lines):
+        notes.append(f"Write the checkpoint of the draft head for {DRAFT_HEAD}.")
+    return Emission(launcher=one.launcher, lines=lines, notes=tuple(notes))
 
 
 def _typed(layout: Layout, name: str) -> object:

@@ -145,5 +145,5 @@ def _nodes(yaml: Any, loader: Any, node: Any, above: str) -> Iterator[tuple[str,
             yield name, plain, line
         elif isinstance(value, yaml.ScalarNode):
             yield name, loader.construct_object(value), line
-        else:
-            yield name, None, line
+        else:  # an empty mapping, or one that is too deep
+            yield name, None if value.value else {}, line

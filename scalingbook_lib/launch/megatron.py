@@ -24,6 +24,7 @@ from scalingbook_lib.launch.training import (
     mean_type,
     model_of,
     on_all_nodes,
+    refuse_both_halves,
     sequence_of,
 )
 from scalingbook_lib.machines import Machine
@@ -32,8 +33,9 @@ from scalingbook_lib.training import Plan
 from scalingbook_lib.training.remat import FULL_LAYERS, MODULES
 from scalingbook_lib.units import BF16, FP4, FP8, FP16, FP32, DType
 
-_FUSED = ("core_attn", "moe_router", "")
-"""Modules whose recomputation changes nothing here: a fused kernel recomputes the scores anyway."""
+_ENDS = ("embedding_as_layer", "loss_as_layer")
+_NEGLIGIBLE = ("moe_router", "")
+"""Modules whose recomputation is too little to count."""
 
 
 def read(r: Reading, given: Given) -> TrainingLaunch:
@@ -51,6 +53,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     elif given.model:
         r.asked.pop("shape.V", None)
     T = sequence_of(r, given, "sequence")
+    _refuse_positions(r, T)
     tp, pp, cp = r.whole("tp"), r.whole("pp"), r.whole("cp")
     machine = chips_of(given, _started(r, tp * pp * cp), "GPUs", r)
     ranks, rest = divmod(machine.chips, tp * pp * cp)
@@ -93,6 +96,13 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         plan=plan,
         account=r.account(),
     )
+
+
+def _refuse_positions(r: Reading, T: int) -> None:
+    """Refuse sequences that are longer than the positions, as Megatron does."""
+    positions = r.maybe("shape.positions") if r.table.has("shape.positions") else None
+    if positions is not None and positions < T:
+        raise r.refuse("shape.positions", f"is less than the sequence of {T:,} tokens", f"write at least {T}")
 
 
 def _started(r: Reading, least: int) -> int | None:
@@ -141,6 +151,7 @@ def _experts(r: Reading, model: Transformer, tp: int) -> dict[str, Any]:
         if ep > 1:
             raise r.refuse("ep", f"needs experts, which {model.name} does not have", "write 1")
         r.idle("ep", "expert_tp")
+        r.lacks("EP", "MOE")
         return {}
     if each not in (None, 1, tp):
         raise r.refuse("expert_tp", "is neither 1 nor the tensor-parallel degree", f"write 1 or {tp}")
@@ -151,13 +162,15 @@ def _experts(r: Reading, model: Transformer, tp: int) -> dict[str, Any]:
 def _pipeline(r: Reading, model: Transformer, pp: int) -> dict[str, Any]:
     """1F1B, interleaved with virtual stages; uneven first and last stages without them."""
     if pp == 1:
-        r.idle("layers_per_chunk", "chunks", "layout", "first_layers", "last_layers")
+        r.idle("layers_per_chunk", "chunks", "layout", "first_layers", "last_layers", *_ENDS)
         return {}
     chunks = r.maybe("chunks") or 1
     if r.table.has("layers_per_chunk") and (layers := r.maybe("layers_per_chunk")):
         per_stage = divided(r, "layers_per_chunk", model.L, pp, "layers")
         chunks = divided(r, "layers_per_chunk", per_stage, layers, "layers of a stage")
     r.unexpressed("layout", "the stages are counted with equal loads")
+    if not any(r.given(key) for key in ("layout", "first_layers", "last_layers")):
+        _refuse_uneven(r, model, pp, chunks)
     found: dict[str, Any] = {"schedule": "interleaved", "chunks": chunks} if chunks > 1 else {}
     first, last = r.maybe("first_layers", 0), r.maybe("last_layers", 0)
     if first is None and last is None:
@@ -174,6 +187,28 @@ def _pipeline(r: Reading, model: Transformer, pp: int) -> dict[str, Any]:
     return found | {"stage_layers": (*ends[0], *[each] * middle, *ends[1])}
 
 
+def _refuse_uneven(r: Reading, model: Transformer, pp: int, chunks: int) -> None:
+    """Refuse layers that do not divide into the stages, and those of a stage into its chunks, as Megatron.
+
+    The models of Megatron-Bridge set flags of their own here, such as those of Llama 3.1 405B.
+    """
+    ends = sum(r.on(key) for key in _ENDS)
+    dealt = model.L + ends  # the longest stages hold as many layers as with equal loads
+    if r.table.launcher == LM and dealt % (pp * chunks):
+        key = "chunks" if r.given("chunks") and not dealt % pp else "pp"
+        raise r.refuse(
+            key,
+            f"makes {pp * chunks:,} parts, into which {dealt:,} layers do not divide",
+            "write a divisor, or other counts with --decoder-first-pipeline-num-layers and "
+            "--decoder-last-pipeline-num-layers",
+        )
+
+
+def stages_divide(model: Transformer, plan: Plan) -> bool:
+    """Whether the layers of a plan divide into its stages and their chunks, as flags without a layout do."""
+    return plan.stage_layers is not None or model.L % (plan.pp * plan.chunks) == 0
+
+
 def _context(r: Reading) -> str:
     named = r.get("context")
     kinds = tuple(named) if isinstance(named, tuple) else (str(named),)
@@ -187,6 +222,8 @@ def _context(r: Reading) -> str:
 def _types(r: Reading) -> dict[str, Any]:
     """Half-precision weights with a master copy; gradients in fp32 under bf16 unless the command says so."""
     half = FP16 if r.table.has("fp16") and r.on("fp16") else BF16
+    if half is FP16:
+        refuse_both_halves(r, "bf16", "fp16")
     if r.table.has("bf16") and not r.on("bf16") and half is BF16:
         r.assume("Neither --bf16 nor --fp16 is set, and Megatron would train in fp32; read as --bf16.")
     compute = half
@@ -260,7 +297,7 @@ def _remat(r: Reading, model: Transformer, pp: int, fields: dict[str, Any]) -> s
     named = r.get("modules")
     modules = named if isinstance(named, tuple) else ("core_attn",)
     again = [one for one in MODULES if one in modules]
-    others = [one for one in modules if one not in MODULES and one not in _FUSED]
+    others = [one for one in modules if one not in MODULES and one not in _NEGLIGIBLE]
     if others:
         r.unexpressed("modules", f"the recomputation of {', '.join(others)} is not counted")
     return f"recompute:{','.join(again)}" if again else "none"
@@ -278,6 +315,28 @@ def _full(r: Reading, all_layers: int, stages: int) -> str:
     return "full"
 
 
+_EXPERT_KERNELS = (
+    ("--moe-token-dispatcher-type", "alltoall"),
+    ("--moe-grouped-gemm", True),
+    ("--moe-permute-fusion", True),
+    ("--moe-router-fusion", True),
+)
+"""What the prediction is for; the defaults are an all-gather of tokens and unfused kernels."""
+_RUN = (
+    ("--attention-dropout", 0),
+    ("--hidden-dropout", 0),
+    ("tokenizer", "NullTokenizer"),
+    ("--mock-data", True),
+    ("--train-iters", 50),
+    ("--lr", "1e-4"),
+)
+"""What a run needs besides the plan: data, which is mock data here, and a schedule."""
+NOTE = (
+    "It runs on mock data for 50 steps. Replace --tokenizer-type, --mock-data, --train-iters and --lr with "
+    "those of your run."
+)
+
+
 def searched(model: Transformer) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
     """The fields and the candidates of plans that a command can express."""
     fixed: dict[str, Any] = {
@@ -291,7 +350,14 @@ def flags_of(
     model: Transformer, machine: Machine, plan: Plan, batch: int, T: int
 ) -> Iterator[tuple[str, object]]:
     """The keys and values of a plan; what cannot be said is left out, which reading back shows."""
-    yield from _shape_flags(model)
+    if model.experts and plan.tp > 1 and not plan.sequence_parallel:
+        raise LaunchError(
+            "Megatron-LM does not train experts with tensor parallelism and without sequence parallelism; "
+            "leave --no-sequence-parallel out, or write --tp 1"
+        )
+    if plan.zero < 2 and (plan.tp > 1 or plan.cp > 1):  # Megatron refuses to start without it
+        yield "$CUDA_DEVICE_MAX_CONNECTIONS", 1
+    yield from megatron_models.shape_flags(model, plan, T)
     yield "sequence", T
     yield "microbatch", plan.microbatch
     yield "global_batch", batch
@@ -303,14 +369,17 @@ def flags_of(
         yield "context", words[plan.context]
     if plan.tp > 1 and plan.sequence_parallel:
         yield "sequence_parallel", True
-    if plan.tp > 1 and plan.collective_matmul:
+    if plan.tp > 1 and plan.collective_matmul and plan.sequence_parallel:  # which it needs
         yield "tp_overlap", True
     if plan.chunks > 1:
         yield "chunks", plan.chunks
     if plan.stage_layers:
         yield "first_layers", plan.stage_layers[0]
         yield "last_layers", plan.stage_layers[-1]
+    else:
+        yield from _uneven_flags(model, plan)
     if model.experts:
+        yield from _EXPERT_KERNELS
         yield "ep", plan.ep
         yield "expert_tp", plan.expert_ways
         if plan.expert_domains and plan.expert_domains != domains(model):
@@ -322,29 +391,17 @@ def flags_of(
         yield "offload", True
     if plan.offload_layers:
         yield "offload_layers", plan.offload_layers
+    yield from _RUN
 
 
-def _shape_flags(model: Transformer) -> Iterator[tuple[str, object]]:
-    """The shape of a uniform model; others have no flags for all that they are."""
-    if model.latent or model.linear or model.blocks:
-        return
-    yield "shape.L", model.L
-    yield "shape.D", model.D
-    yield "shape.F", model.F
-    yield "shape.N", model.N
-    if model.K != model.N:
-        yield "shape.gqa", True
-        yield "shape.K", model.K
-    yield "shape.H", model.H
-    if model.gated:
-        yield "shape.gated", True
-    if not model.tied:
-        yield "shape.untied", True
-    yield "shape.V", model.V
-    if model.experts:
-        yield "shape.experts", model.experts.E
-        yield "shape.topk", model.experts.k
-        yield "shape.expert_F", model.experts.F
+def _uneven_flags(model: Transformer, plan: Plan) -> Iterator[tuple[str, object]]:
+    """What makes layers divide into stages: the embedding and the loss as layers, or a short last stage."""
+    parts = plan.pp * plan.chunks
+    missing = -model.L % parts
+    if 0 < missing <= len(_ENDS):
+        yield from ((key, True) for key in _ENDS[:missing])
+    elif missing and plan.chunks == 1 and missing < -(-model.L // parts):
+        yield "last_layers", -(-model.L // parts) - missing
 
 
 def _sharding_flags(plan: Plan) -> Iterator[tuple[str, object]]:
@@ -353,6 +410,7 @@ def _sharding_flags(plan: Plan) -> Iterator[tuple[str, object]]:
     elif plan.zero > 1:
         yield "megatron_fsdp", True
         yield "strategy", {2: "optim_grads", 3: "optim_grads_params"}[plan.zero]
+        yield "--ckpt-format", "fsdp_dtensor"  # the only one that Megatron-FSDP accepts
     if plan.dp > 1:
         yield "instances", plan.dp
     if plan.hidden == 1:
@@ -368,14 +426,16 @@ def _type_flags(plan: Plan) -> Iterator[tuple[str, object]]:
         yield "fp8", "hybrid"
     elif plan.compute is FP4:
         yield "fp4", "e2m1"
-    if plan.weights is FP8:
+    if plan.weights is FP8 and plan.zero:  # only sharded optimizers keep them
         yield "fp8_param", True
     if plan.gradients is half and half is BF16:
         yield "reduce_bf16", True
     if plan.gradients is FP32 and half is FP16:
         yield "reduce_fp32", True
-    if plan.master and (plan.moments, plan.master) != (FP32, FP32):
+    narrow = plan.master and (plan.moments, plan.master) != (FP32, FP32)
+    if narrow or plan.offload_optimizer:  # the offloading optimizer is of this kind
         yield "precision_aware", True
+    if narrow and plan.master:
         yield "first_moment", plan.moments.name
         yield "second_moment", plan.moments.name
         yield "master", plan.master.name

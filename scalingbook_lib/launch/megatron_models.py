@@ -1,7 +1,10 @@
 """The model of a Megatron command: by its shape flags, by its recipe, or by its name on Hugging Face."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from math import gcd
+from typing import Any
 
 from scalingbook_lib.launch.flags import meanings
 from scalingbook_lib.launch.reading import Reading
@@ -10,6 +13,7 @@ from scalingbook_lib.launch.training import Given, divided
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import ModelError, Transformer, find
 from scalingbook_lib.models.parts import Experts
+from scalingbook_lib.training import Plan
 
 LM, BRIDGE = "megatron", "megatron_bridge"
 _RECIPE_SETS = ("tp", "pp", "cp", "sequence", "microbatch", "global_batch")
@@ -94,6 +98,7 @@ def of_shape(r: Reading, given: Given) -> Transformer | None:
     """The model of the shape flags; None where they are missing, or describe what --model has to name."""
     if given.model is None:
         _refuse_program(r)
+    r.idle(*_LAYER_KEYS)  # without effect where --model names the model
     if not (r.given("shape.L") and r.given("shape.D") and r.given("shape.N")):
         return None
     if r.on("shape.mla"):
@@ -131,7 +136,78 @@ def of_shape(r: Reading, given: Given) -> Transformer | None:
         gated=gated,
         tied=tied,
         experts=_expert_shape(r, F),
+        **({} if bridge else _layer_shape(r)),
     )
+
+
+_LAYER_KEYS = (
+    "shape.norm", "shape.qk_norm", "shape.no_bias", "shape.qkv_bias", "shape.position_kind",
+    "shape.positions", "shape.rotary",
+)  # fmt: skip
+_ALL_BIASES = ("q", "k", "v", "o", "mlp")
+
+
+def _layer_shape(r: Reading) -> dict[str, Any]:
+    """The norms, biases and positions, which are those of GPT-3 by default."""
+    biases = ("q", "k", "v") if r.on("shape.qkv_bias") else ()
+    if not r.on("shape.no_bias"):
+        biases = (*_ALL_BIASES, *(("router", "experts") if r.maybe("shape.experts", 0) else ()))
+    learned = r.word("shape.position_kind") == "learned_absolute" and not r.on("shape.rotary")
+    positions = r.maybe("shape.positions") or 0
+    return {
+        "norm_bias": r.word("shape.norm") == "LayerNorm",
+        "qk_norm": "head" if r.on("shape.qk_norm") else None,
+        "biases": biases,
+        "positions": positions if learned else 0,
+    }
+
+
+def shape_flags(model: Transformer, plan: Plan, T: int) -> Iterator[tuple[str, object]]:
+    """The keys and values of a model of uniform layers; others have no flags for all that they are."""
+    if model.latent or model.linear or model.blocks:
+        return
+    yield "shape.L", model.L
+    yield "shape.D", model.D
+    yield "shape.F", model.F
+    yield "shape.N", model.N
+    if model.K != model.N:
+        yield "shape.gqa", True
+        yield "shape.K", model.K
+    yield "shape.H", model.H
+    if model.gated:
+        yield "shape.gated", True
+    if not model.tied:
+        yield "shape.untied", True
+    yield "shape.V", model.V
+    if model.V % (128 * plan.tp):  # Megatron would pad it
+        yield "shape.V_multiple", gcd(128, model.V // plan.tp) if model.V % plan.tp == 0 else 1
+    yield from _layer_flags(model, T)
+    if model.experts:
+        yield from _expert_flags(model.experts, model.L)
+
+
+def _layer_flags(model: Transformer, T: int) -> Iterator[tuple[str, object]]:
+    yield "shape.positions", max(T, model.positions)
+    yield "shape.position_kind", "learned_absolute" if model.positions else "rope"
+    yield "shape.norm", "LayerNorm" if model.norm_bias else "RMSNorm"
+    if model.qk_norm == "head":
+        yield "shape.qk_norm", True
+    if "o" not in model.biases:
+        yield "shape.no_bias", True
+        if "q" in model.biases:
+            yield "shape.qkv_bias", True
+
+
+def _expert_flags(experts: Experts, L: int) -> Iterator[tuple[str, object]]:
+    yield "shape.experts", experts.E
+    yield "shape.topk", experts.k
+    yield "shape.expert_F", experts.F
+    if experts.shared:
+        yield "shape.shared_F", experts.shared_width
+    if experts.first_dense and experts.every == 1:
+        yield "shape.moe_freq", f"'([0]*{experts.first_dense}+[1]*{L - experts.first_dense})'"
+    elif experts.every > 1 and not experts.first_dense:
+        yield "shape.moe_freq", experts.every
 
 
 _OTHER_MODELS = {

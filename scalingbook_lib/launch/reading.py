@@ -48,6 +48,9 @@ class Account:
     unknown: tuple[Setting, ...]
 
 
+_NOTHING = ("", "none")
+_OFF = (*_NOTHING, "0", "-1", "1", "false")
+"""Defaults that an empty setting of a file leaves as they are."""
 NOT_EXPRESSED = "not part of the prediction"
 
 
@@ -69,13 +72,14 @@ class Reading:
         self.asked: dict[str, bool] = {}  # by key, whether it was given
         self.assumed = list(notes)
         self.refused: dict[str, str] = {}  # by flag, why it is not expressed
+        self.lacking: set[str] = set()  # concepts that this launch has nothing of
         for setting in settings:
             self._take(setting)
 
     def _take(self, setting: Setting) -> None:
         flag = self.table.find(setting.name)
         name = canonical(setting.name)
-        positive = self.table.find(name[3:]) if flag is None and name.startswith("no_") else None
+        positive = self.table.find(affirmed) if flag is None and (affirmed := _affirmed(name)) else None
         if positive and positive.type in ("flag", "bool"):
             flag = positive
             off = setting.value in (True, "true", "True")
@@ -177,6 +181,10 @@ class Reading:
             if self.given(key):
                 self.asked[key] = True
 
+    def lacks(self, *concepts: str) -> None:
+        """Say that a launch has nothing of these concepts, such as experts, and their defaults no effect."""
+        self.lacking |= set(concepts)
+
     def inert(self, group: str, because: str) -> None:
         """Leave out the flags of a group, which have no effect in this launch, and say why."""
         found = [name for name in self.settings if name.startswith(f"{group}.")]
@@ -196,8 +204,17 @@ class Reading:
         value = {"int": "8", "float": "0.9", "dtype": "bfloat16"}.get(flag.type, "...")
         return f"{flag.flag} {value}" if flag.flag.startswith("-") else f"{flag.flag}={value}"
 
+    def _assume_defaults(self) -> None:
+        """Say which defaults the prediction does not agree with, where the command leaves them."""
+        for row in self.table.rows:
+            if row.flag not in self.settings and row.concept not in self.lacking and _conflicts(row):
+                counted = f"{row.flag} is {row.default} by default ({row.version})"
+                why = f": {row.note}" if row.note else ""
+                self.assume(f"{counted}, and the prediction is for {' or '.join(row.agrees)}{why}.")
+
     def account(self) -> Account:
         """All that was used, assumed, unused and unknown."""
+        self._assume_defaults()
         used, defaults, unused = [], [], []
         for row in self.table.rows:
             setting = self.settings.get(row.flag)
@@ -227,11 +244,26 @@ class Reading:
         return Account(tuple(used), tuple(defaults), tuple(self.assumed), tuple(unused), unknown)
 
 
+def _affirmed(name: str) -> str:
+    """The switch that "no_enable" or, in torchtitan, "compile.no_enable" turns off; "" for other names."""
+    group, dot, last = name.rpartition(".")
+    if last.startswith("no_"):
+        return f"{group}{dot}{last[3:]}"
+    return name[3:] if name.startswith("no_") else ""
+
+
 def _agrees(row: Flag, setting: Setting) -> bool:
     """Whether the prediction holds for this value although it does not use the flag."""
-    text = setting.text.lower()
-    if setting.value is None:  # of a file, which leaves the flag at nothing
-        return True
-    if row.key:  # another launcher's way to say it, or a flag without effect in this launch
-        return text == row.default.lower()
-    return text in {value.lower() for value in (row.default, *row.agrees)} or text in ("none", "auto")
+    text, default = setting.text.lower(), row.default.lower()
+    if text == "auto" or (text in _NOTHING and default in _OFF):  # which leaves the flag at its default
+        text = default
+    # without other values, a flag that is not asked for agrees at its default alone
+    held = {value.lower() for value in row.agrees or (default,)}
+    return text in held or (text in _NOTHING and default in _NOTHING)
+
+
+def _conflicts(row: Flag) -> bool:
+    """Whether the prediction is for another value than the default of a flag, where the table has one."""
+    return bool(row.counts and row.agrees and row.default.lower() not in _NOTHING) and not _agrees(
+        row, Setting(row.flag, row.default)
+    )

@@ -32,6 +32,8 @@ class Draft:
 
 HEAD = Draft()
 """One layer behind the model, as of MTP and EAGLE."""
+DRAFT_HEAD = "DRAFT_HEAD"
+"""What stands in a command for the checkpoint of an EAGLE head, which no option names."""
 LOOKED_UP = ("ngram", "ngram_gpu", "suffix", "lookahead", "user_provided")
 """Methods that look tokens up, and compute nothing to draft them."""
 

@@ -21,7 +21,7 @@ from scalingbook_lib.launch.serving import (
 )
 from scalingbook_lib.launch.settings import LaunchError
 from scalingbook_lib.launch.training import Given
-from scalingbook_lib.launch.vllm import type_flags
+from scalingbook_lib.launch.vllm import draft_flags, type_flags
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.units import BF16, GiB
 
@@ -112,6 +112,8 @@ SEARCHED: dict[str, Any] = {"rows": 1, "kv_batch": 1, "kv_sequence": 1, "cp": 1,
 def flags_of(one: ServingLaunch) -> Iterator[tuple[str, object]]:
     """The keys and values of a layout and its caps; reading back shows what cannot be said."""
     layout = one.layout
+    if one.drafts and layout.pp > 1:
+        raise LaunchError("SGLang does not start speculative decoding with pipeline stages; write --pp 1")
     yield "tp", layout.tp
     if layout.pp > 1:
         yield "pp", layout.pp
@@ -131,5 +133,10 @@ def flags_of(one: ServingLaunch) -> Iterator[tuple[str, object]]:
     if one.max_length:
         yield "max_length", one.max_length
     yield "chunk", one.chunk
-    if one.policy == "chunked":
+    if one.policy == "chunked" and not one.drafts:  # with drafts, SGLang turns it off
         yield "mixed", True
+    if one.drafts:
+        yield "draft_steps", one.drafts
+        yield "--speculative-eagle-topk", 1
+        yield "drafts", one.drafts + 1  # with the token that is known
+        yield from draft_flags(one, "STANDALONE", "EAGLE", "EAGLE3")

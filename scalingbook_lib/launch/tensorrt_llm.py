@@ -4,6 +4,8 @@ Expert parallelism is inside TP: TP = TP of the experts x EP. With attention DP,
 sequences. The memory fraction is a share of what weights and buffers leave.
 """
 
+from collections.abc import Iterator
+
 from scalingbook_lib.inference import Layout, LayoutError
 from scalingbook_lib.launch.memory_fraction import LEFT
 from scalingbook_lib.launch.reading import Reading
@@ -69,3 +71,22 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         draft=draft,
         account=r.account(),
     )
+
+
+def flags_of(one: ServingLaunch) -> Iterator[tuple[str, object]]:
+    """The keys and values of a layout and its caps; with attention DP, the caps are those of a GPU."""
+    layout = one.layout
+    own = layout.attention_dp
+    yield "tp", layout.tp
+    yield "pp", layout.pp
+    yield "cp", layout.cp
+    if layout.ep > 1:
+        yield "ep", layout.ep
+    if own > 1:
+        yield "attention_dp", True
+    yield "memory_fraction", f"{one.fraction:g}"
+    if one.max_sequences:
+        yield "max_sequences", max(one.max_sequences // own, 1)
+    if one.max_length:
+        yield "max_length", one.max_length
+    yield "chunk", max(one.chunk // own, 1)

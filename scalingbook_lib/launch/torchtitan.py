@@ -84,12 +84,28 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         r.idle("context", "balancer")
     if tp == 1:
         r.idle("tp_overlap")
+    _compile(r, overlapped=tp > 1 and r.on("tp_overlap"))
     assume_kernel(r, machine.chip)
     if r.on("offload"):
         r.unexpressed("offload", "the optimizer state is counted on the host, weights and gradients are not")
     return TrainingLaunch(
         launcher=NAME, model=model, machine=machine, batch=batch, T=T, plan=plan, account=r.account()
     )
+
+
+def _compile(r: Reading, *, overlapped: bool) -> None:
+    """Ask whether the model is compiled, as the runs of the calibration are; TP overlap needs it."""
+    components = r.get("compiled")
+    compiled = r.on("compile") and isinstance(components, tuple) and "model" in components
+    if overlapped and not compiled:
+        raise r.refuse(
+            "tp_overlap",
+            "needs a compiled model",
+            "add compile.enable=true, with model in compile.components",
+        )
+    if not compiled:  # then the account says that the prediction is of a compiled run
+        for key in ("compile", "compiled"):
+            r.asked.pop(key, None)
 
 
 def _model(r: Reading) -> Transformer | None:
@@ -166,6 +182,7 @@ def _experts(r: Reading, model: Transformer, tp: int) -> dict[str, Any]:
         if ep > 1:
             raise r.refuse("ep", f"needs experts, which {model.name} does not have", "write 1")
         r.idle("expert_tp")
+        r.lacks("EP", "MOE")
         return {}
     if each not in (1, tp):
         raise r.refuse("expert_tp", "is neither 1 nor the tensor-parallel degree", f"write 1 or {tp}")
@@ -240,8 +257,8 @@ def flags_of(
     yield "fsdp", plan.fsdp
     yield "dp", plan.dp
     yield "tp", plan.tp
-    if plan.tp > 1:
-        yield "tp_overlap", str(plan.collective_matmul).lower()
+    if plan.tp > 1 and plan.collective_matmul:
+        yield "tp_overlap", True
     if plan.cp > 1:
         yield "cp", plan.cp
         words = {means: value for value, means in meanings(NAME, "context").items()}
@@ -269,6 +286,7 @@ def flags_of(
         yield "weights", half.get(plan.weights.name, plan.weights.name)
     if plan.compute is FP8:
         yield "converters", "float8"
+    yield "compile", True  # as in the runs of the calibrated efficiency; async TP needs it
     modes = {"none": "none", "full": "full", "alternate": "selective"}
     if plan.remat in modes:
         yield "remat", modes[plan.remat]

@@ -190,6 +190,15 @@ def sequence_of(reading: Reading, given: Given, key: str) -> int:
     return reading.whole(key)
 
 
+def refuse_both_halves(reading: Reading, *keys: str) -> None:
+    """Refuse bf16 and fp16 together, as every framework does."""
+    on = [key for key in keys if reading.given(key) and reading.on(key)]
+    if len(on) > 1:
+        raise reading.refuse(
+            on[-1], f"is set together with {reading.setting(on[0]).name}", "write one of the two"
+        )
+
+
 def mean_type(first: DType, second: DType) -> DType:
     """One type for two moments that may differ; its bytes are their mean."""
     return first if first == second else DType(f"{first}/{second}", (first.bytes + second.bytes) / 2)

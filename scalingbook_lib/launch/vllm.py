@@ -13,6 +13,8 @@ from scalingbook_lib.inference.vllm_defaults import default_batched_tokens, defa
 from scalingbook_lib.launch.memory_fraction import CARD
 from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.launch.serving import (
+    DRAFT_HEAD,
+    HEAD,
     ServingLaunch,
     computable,
     drafts_of,
@@ -193,6 +195,21 @@ def flags_of(one: ServingLaunch) -> Iterator[tuple[str, object]]:
     yield "chunk", max(one.chunk // inside, 1)
     if one.policy == "interleaved":
         yield "chunked", False
+    if one.drafts:
+        yield "drafts", one.drafts
+        yield from draft_flags(one, "draft_model", "mtp", "eagle3")
+
+
+def draft_flags(one: ServingLaunch, of_model: str, mtp: str, eagle: str) -> Iterator[tuple[str, object]]:
+    """The method that drafts, by its three names in a server, and the checkpoint that it loads."""
+    if one.draft.model:
+        yield "spec", of_model
+        yield "draft_model", one.draft.model.name.replace(" ", "-")
+    elif one.draft == HEAD and one.model.next_tokens:  # in the checkpoint of the model
+        yield "spec", mtp
+    elif one.draft == HEAD:
+        yield "spec", eagle
+        yield "draft_model", DRAFT_HEAD
 
 
 def type_flags(one: ServingLaunch) -> Iterator[tuple[str, object]]:

@@ -57,6 +57,7 @@ class ChipMemory(Result):
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items()) + self.note
         if self.chip is None:
             return f"{si(self.total, 'B')} per chip: {parts}"
-        verb, share = "fits" if self.fits else "does not fit", percent(self.total / self.chip.hbm_bytes)
+        share = percent(self.total / self.chip.hbm_bytes, 2 if self.fits else 3)  # 104% is not 100%
+        verb = "fits" if self.fits else "does not fit"
         room = f"{binary(self.chip.hbm_bytes)} of {self.chip.name}"
         return f"{si(self.total, 'B')} {verb} in {room} ({share}): {parts}"

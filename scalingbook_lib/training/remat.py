@@ -28,9 +28,12 @@ _WIDE = ("norms", "norm statistics", "layer inputs", "o", "router")  # as wide a
 _POLICY = {"selective": "dots_no_batch", "none": "all", "alternate": "all"}
 
 
-MODULES = ("layernorm", "mla_up_proj", "moe_act", "mlp", "shared_experts")
+CORE_ATTENTION = "core_attn"
+MODULES = ("layernorm", "mla_up_proj", "moe_act", "mlp", "shared_experts", CORE_ATTENTION)
 """What "recompute:..." may name: the outputs of norms, the up-projections of latents, the outputs of experts'
-activation functions, and the hidden layers of dense MLPs and of shared experts."""
+activation functions, the hidden layers of dense MLPs and of shared experts, and attention's kernel. The
+output of that kernel is saved in any case, as the input of the next matmul, so "core_attn" saves nothing
+that a flash kernel stores, and its forward pass runs again."""
 FULL_LAYERS = "full:"
 """A policy that begins with this recomputes as many layers as the number behind it."""
 _UP = ("q up", "k up", "v up")
@@ -82,6 +85,11 @@ def replayed_share(m: Transformer, remat: str) -> float:
     if remat.startswith(FULL_LAYERS):
         return min(int(remat.removeprefix(FULL_LAYERS)) / m.L, 1.0)
     return 1.0 if remat == "full" or named(remat).kept else 0.0
+
+
+def replayed_attention(m: Transformer, remat: str) -> float:
+    """Return the share of the layers whose attention runs forward again in the backward pass."""
+    return 1.0 if CORE_ATTENTION in named(remat).recomputed else replayed_share(m, remat)
 
 
 def stored(m: Transformer, T: int, remat: str, dtype: DType) -> Widths:
@@ -164,12 +172,15 @@ def _recomputed_but(m: Transformer, T: int, names: tuple[str, ...], causal: bool
 
 
 def _recomputed_modules(m: Transformer, T: int, modules: tuple[str, ...], causal: bool) -> ByClass:
-    """Return the FLOPs of "none" plus those of the matmuls inside the recomputed modules."""
+    """Return the FLOPs of "none" plus those of the forward pass inside the recomputed modules."""
     parts = {"mla_up_proj": _UP, "mlp": ("gate", "up"), "shared_experts": ("shared gate", "shared up")}
     again = {name for module in modules for name in parts.get(module, ())}
     dense = sum(w.flops_per_token for w in products(m) if w.name in again)
     none = recomputed(m, T, "none", causal)
-    return none._replace(matmul=none.matmul + dense)
+    # the flash kernel runs forward again, beside the scores that its backward pass always recomputes
+    forward = recomputed(m, T, "full", causal).attention - none.attention
+    attention = none.attention + (forward if CORE_ATTENTION in modules else 0.0)
+    return none._replace(matmul=none.matmul + dense, attention=attention)
 
 
 def _without(m: Transformer, modules: tuple[str, ...], size: float) -> Widths:

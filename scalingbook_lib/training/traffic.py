@@ -22,7 +22,7 @@ from scalingbook_lib.training.links import (
     TrainingCollective,
     row,
 )
-from scalingbook_lib.training.remat import named, replayed_share
+from scalingbook_lib.training.remat import named, replayed_attention, replayed_share
 from scalingbook_lib.training.shape import TrainingShape
 
 
@@ -173,7 +173,7 @@ def context(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
     if plan.context == "ulysses":
         # `heads` counts queries, keys, values and outputs, so each of the four moves a quarter on average
         nbytes = each * w.heads / plan.tp / 4
-        often = {"fwd": 4 * n, "bwd": 4 * (1 + replayed_share(w.model, plan.remat)) * n}
+        often = {"fwd": 4 * n, "bwd": 4 * (1 + replayed_attention(w.model, plan.remat)) * n}
         return [over("heads for tokens", EXCHANGE, when, nbytes, times) for when, times in often.items()]
     # 4 T K H bytes in bf16 without tensor parallelism
     nbytes = each * w.kv / min(plan.tp, w.model.K)

@@ -83,6 +83,25 @@ def test_what_does_not_fit_is_answered_with_changes_and_exit_code_1(ask):
     assert "over" in told.out.splitlines()[2]
 
 
+def test_a_server_that_does_not_fit_is_answered_with_changes_that_make_it_fit(ask):
+    line, text = "launch --machine v5e:2x2", "vllm serve meta-llama/Llama-3.1-8B-Instruct"
+    told = ask(line, text)
+    assert told.code == 1
+    assert "17.8 GB does not fit in 16 GiB of TPU v5e (103%)" in " ".join(told.out.split())
+    _, changes = told.out.split("Changes that would make it fit")
+    assert "--tensor-parallel-size 4" in changes
+    assert "help most" not in told.out
+    found = ask(f"{line} --json", text).values["changes"]
+    assert {(one["helps"], one["gain"]) for one in found} == {("fit", None)}
+    fitting = ask(f"{line} --json", f"{text} {' '.join(found[0]['flags'])}").values
+    assert fitting["itl_s"] == found[0]["itl_s"]
+
+
+def test_a_server_that_nothing_makes_fit_says_so(ask):
+    told = ask("launch --machine t4", "vllm serve moonshotai/Kimi-K2-Instruct --max-num-seqs 4")
+    assert "No single change of the launch is predicted to make it fit." in told.out
+
+
 def test_a_plan_that_does_not_divide_says_why_beside_what_was_read(ask):
     told = ask("launch --machine h100 --model llama-3-8b", f"{LM} --tensor-model-parallel-size 64")
     assert told.code == 1
@@ -163,6 +182,19 @@ def test_an_emitted_server_has_the_layout_of_the_answer(ask, line, machine):
     assert set(same) <= {"outer", "experts", "experts_compute", "dispatch"}  # None says the same as the type
     assert back["policy"] == told["policy"]
     assert back["itl_s"] == pytest.approx(told["itl_s"], rel=0.02)
+
+
+@pytest.mark.parametrize("server", ["vllm", "sglang"])
+@pytest.mark.parametrize("draft", ["", " --draft-model llama-3-8b"])
+def test_an_emitted_server_drafts_as_the_answer_does(ask, server, draft):
+    line = "serve llama-3-70b h100:8 --as-written --tp 8 --batch 64 --draft-tokens 3 --acceptance-length 2"
+    told = ask(f"{line}{draft} --emit {server} --json").values
+    command = told["emitted"]["command"]
+    how = "launch --machine h100:8 --model llama-3-70b --concurrency 64 --acceptance-length 2 --json"
+    back = ask(how, command).values
+    assert back["itl_s"] == pytest.approx(told["itl_s"], rel=1e-9)
+    assert back["draft_tokens"] == 3
+    assert back["unknown"] == []
 
 
 def test_a_chip_alone_is_a_chip_and_a_machine_is_a_machine(ask):

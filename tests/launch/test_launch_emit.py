@@ -9,6 +9,7 @@ from scalingbook_lib import calibrated, inference, launch, models, planner
 from scalingbook_lib.calibrated import recommendation
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.launch import Given, LaunchError, changes, emit
+from scalingbook_lib.launch.serving import DRAFT_HEAD, HEAD, Draft
 from scalingbook_lib.machines import chips, machine_names
 from scalingbook_lib.training import Plan, PlanError, step
 from scalingbook_lib.units import BF16, FP8, FP32
@@ -43,7 +44,8 @@ def drawn(launcher, seed):
         )
     fields["microbatch"] = draw.choice((1, 2))
     if launcher == "megatron":
-        fields |= {"sequence_parallel": draw.random() < 0.5, "collective_matmul": draw.random() < 0.5}
+        split = draw.random() < 0.5 or bool(model.experts and tp > 1)
+        fields |= {"sequence_parallel": split, "collective_matmul": split and draw.random() < 0.5}
         fields |= {"compute": draw.choice((BF16, FP8)), "gradients": draw.choice((BF16, FP32))}
         fields |= {"expert_tp": draw.choice((None, 1)), "zero": draw.choice((0, 1, 2, 3))}
         fields |= {
@@ -130,12 +132,86 @@ def test_what_changes_time_or_memory_and_cannot_be_written_is_refused(launcher, 
     assert said in str(told.value)
 
 
+def test_experts_under_tensor_parallelism_need_sequence_parallelism_in_megatron():
+    plan = Plan(**emit.searched("megatron", MOE)[0] | {"tp": 4, "fsdp": 16, "sequence_parallel": False})
+    with pytest.raises(LaunchError, match="leave --no-sequence-parallel out, or write --tp 1"):
+        emit.training("megatron", MOE, machine("h100:64"), plan, batch=64, T=T)
+
+
+UNIFORM = ["llama-3-8b", "llama-3.2-1b", "qwen2.5-7b", "qwen3-8b", "mixtral-8x7b", "glm-4.5-air", "gpt-2"]
+
+
+@pytest.mark.parametrize("name", UNIFORM)
+def test_the_shape_flags_of_megatron_build_the_model_of_the_plan(name):
+    """Norms, biases, positions, MLP, tied embeddings, grouped queries, and no padding of the vocabulary."""
+    model, on = models.find(name), machine("h100:8")
+    plan = Plan(**emit.searched("megatron", model)[0] | {"fsdp": 8, "zero": 1})
+    emission = emit.training("megatron", model, on, plan, batch=8, T=1024)
+    back = launch.read(emission.text, Given(machine=on), launcher="megatron")
+    assert back.model.by_part == model.by_part
+    assert back.model.windows == model.windows
+    assert emit.differences(plan, back.plan) == []
+    assert len(emission.notes) == 1  # on mock data
+
+
+def test_parts_that_megatron_has_no_flags_for_are_named():
+    model = models.find("gemma-2-9b")
+    plan = Plan(**emit.searched("megatron", model)[0] | {"fsdp": 8, "zero": 1})
+    notes = emit.training("megatron", model, machine("h100:8"), plan, batch=8, T=1024).notes
+    assert notes[0].startswith("Gemma-2 9B has other norms, attention windows than these flags build")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_megatron_starts_with_the_arguments_of_a_plan(seed):
+    """The assertions of megatron/training/arguments.py at d98e8a6, for what a plan can ask for."""
+    model, on, plan, batch = drawn("megatron", seed)
+    text = emit.training("megatron", model, on, plan, batch=batch, T=T).text
+    first, *lines = text.split(" \\\n  ")
+    has = {line.split()[0]: line.partition(" ")[2] for line in lines}
+    required = {"--num-layers", "--hidden-size", "--num-attention-heads", "--max-position-embeddings"}
+    assert (
+        required | {"--micro-batch-size", "--lr", "--train-iters", "--mock-data", "--tokenizer-type"}
+    ) <= set(has)
+    assert int(has["--max-position-embeddings"]) >= int(has["--seq-length"])
+    fsdp = "--use-megatron-fsdp" in has
+    if fsdp:
+        assert has["--ckpt-format"] == "fsdp_dtensor"
+    one = "CUDA_DEVICE_MAX_CONNECTIONS=1" in first
+    assert one == (not fsdp and (plan.tp > 1 or plan.cp > 1))
+    needs = {
+        "--overlap-param-gather": "--overlap-grad-reduce",
+        "--tp-comm-overlap": "--sequence-parallel",
+        "--optimizer-cpu-offload": "--use-precision-aware-optimizer",
+    }
+    assert all(other in has for flag, other in needs.items() if flag in has)
+    if "--overlap-param-gather" in has:
+        assert fsdp or "--use-distributed-optimizer" in has
+    if model.experts:
+        assert has["--moe-token-dispatcher-type"] == "alltoall"
+        assert "--moe-grouped-gemm" in has
+
+
+def test_torchtitan_compiles_as_the_runs_of_the_calibration_do():
+    plan = Plan(**emit.searched("torchtitan", DENSE)[0] | {"tp": 8, "fsdp": 8, "collective_matmul": True})
+    lines = emit.training("torchtitan", DENSE, machine("h100:64"), plan, batch=64, T=T).lines
+    assert "--compile.enable" in lines
+    assert "--parallelism.enable_async_tensor_parallel" in lines  # a switch, which takes no value
+
+
 def test_what_changes_neither_is_listed():
     """The number of domains of a token's experts says nothing on one machine of a single domain."""
     on = machine("h100:8")
     plan = Plan(**emit.searched("torchtitan", MOE)[0] | {"fsdp": 8, "ep": 8, "expert_domains": 1})
     emission = emit.training("torchtitan", MOE, on, plan, batch=8, T=T)
     assert emission.not_expressed == ("expert_domains=1",)
+
+
+def test_tp_overlap_is_no_flag_of_megatron_without_sequence_parallelism():
+    fields = {"tp": 4, "fsdp": 16, "sequence_parallel": False, "collective_matmul": True}
+    plan = Plan(**emit.searched("megatron", DENSE)[0] | fields)
+    emission = emit.training("megatron", DENSE, machine("h100:64"), plan, batch=64, T=T)
+    assert emission.not_expressed == ("collective_matmul=True",)
+    assert "--tp-comm-overlap" not in emission.lines
 
 
 # Servers
@@ -202,6 +278,42 @@ def test_a_layout_that_a_server_has_no_flags_for_is_refused(launcher, fields):
         policy="chunked", fraction=0.9,
     )  # fmt: skip
     with pytest.raises(LaunchError, match=next(iter(fields))):
+        emit.serving(one, "m")
+
+
+DRAFT = models.find("llama-3.2-1b")
+
+
+@pytest.mark.parametrize("launcher", emit.SERVING)
+@pytest.mark.parametrize(
+    ("name", "drafts", "draft"),
+    [("llama-3-70b", 3, HEAD), ("llama-3-70b", 4, Draft(DRAFT)), ("deepseek-v3", 1, HEAD)],
+)
+def test_drafts_are_read_back_from_their_own_flags(launcher, name, drafts, draft):
+    layout = Layout(tp=8, weights=FP8, compute=FP8, outer=BF16)
+    one = emit.serving_launch(
+        launcher, models.find(name), machine("h200:8"), layout, sequences=16, S=2048, chunk=2048,
+        policy="interleaved", fraction=0.9, drafts=drafts, draft=draft,
+    )  # fmt: skip
+    emission = emit.serving(one, "a/model")
+    given = Given(model=one.model, machine=one.machine, acceptance_length=2.0)
+    back = launch.read(emission.text, given, launcher=launcher)
+    assert (back.drafts, back.draft) == (drafts, draft)
+    assert not back.account.unknown
+    head = draft == HEAD and name == "llama-3-70b"  # DeepSeek-V3 has its own in the checkpoint
+    assert (DRAFT_HEAD in emission.text, len(emission.notes)) == (head, 1 + head)
+
+
+@pytest.mark.parametrize(
+    ("layout", "policy", "said"),
+    [(Layout(tp=8), "chunked", "policy=chunked"), (Layout(tp=4, pp=2), "interleaved", "write --pp 1")],
+)
+def test_sglang_has_no_drafts_in_mixed_steps_or_in_a_pipeline(layout, policy, said):
+    one = emit.serving_launch(
+        "sglang", DENSE, machine("h100:8"), layout, sequences=8, S=2048, chunk=2048, policy=policy,
+        fraction=0.9, drafts=3,
+    )  # fmt: skip
+    with pytest.raises(LaunchError, match=said):
         emit.serving(one, "m")
 
 
@@ -282,6 +394,97 @@ def test_a_plan_that_does_not_fit_gets_changes_that_make_it_fit():
     better = changes.training(one, now, judge)
     assert better
     assert all(change.step.memory.total < now.memory.total for change in better)
+
+
+TRAINER = (
+    "train.py --model_name_or_path meta-llama/Meta-Llama-3-8B --per_device_train_batch_size 1 "
+    "--max_seq_length 4096 --gradient_checkpointing --bf16"
+)
+
+
+def accelerate(config):
+    """The launch of the trainer with a configuration of Accelerate."""
+    text = f"accelerate launch --config_file c.yaml {TRAINER}"
+    return launch.read(text, Given(machine=machine("h100:8")), opener={"c.yaml": config}.get)
+
+
+def stepped(one):
+    """A judge of plans for a launch."""
+
+    def judge(plan):
+        try:
+            return step(one.model, one.machine, plan, batch=one.batch, T=one.T)
+        except ValueError:
+            return None
+
+    return judge
+
+
+def test_replicas_that_do_not_fit_are_sharded_in_the_words_of_the_launcher():
+    one = accelerate("distributed_type: MULTI_GPU\nnum_processes: 8\n")
+    judge = stepped(one)
+    now = judge(one.plan)
+    better = changes.training(one, now, judge)
+    assert better[0].what == "FSDP 1 → 8, replicas 8 → 1, ZeRO 0 → 2"
+    assert "distributed_type: FSDP" in better[0].flags
+    assert all(change.step.memory.total < now.memory.total for change in better)
+    again = accelerate(
+        "distributed_type: FSDP\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 2\n"
+        "  fsdp_reshard_after_forward: false\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+    )
+    assert judge(again.plan).memory.total == pytest.approx(better[0].step.memory.total, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"torchrun --nproc_per_node 8 {TRAINER}",
+        "torchrun --nproc_per_node 8 pretrain_gpt.py --bf16 --seq-length 4096 --micro-batch-size 1",
+        "torchrun --nproc_per_node 8 -m torchtitan.train --model.name llama3 --model.flavor 8B "
+        "--training.seq_len 8192 --parallelism.data_parallel_replicate_degree 8",
+    ],
+)
+def test_every_neighbor_is_another_plan(text):
+    one = launch.read(text, Given(model=models.find("llama-3-8b"), machine=machine("h100:8")))
+    found = [emit.canonical(plan) for plan in changes.neighbors(one)]
+    assert emit.canonical(one.plan) not in found
+    assert all(plan.fsdp * plan.dp == 8 or plan.tp * plan.cp * plan.pp > 1 for plan in found)
+    if not one.plan.zero:  # which shards nothing: moving ranks between the two changes nothing
+        assert all(
+            plan.zero for plan in found if plan.fsdp != one.plan.fsdp and plan.tp * plan.cp * plan.pp == 1
+        )
+
+
+def served(one):
+    """The steady state of a server that is as full as it can be; None where it does not fit."""
+    S = 1280
+    most = inference.largest_batch(one.model, one.layout, one.machine, S=S, reserve=one.reserve)
+    if not most:
+        return None
+    batch = min(most, one.max_sequences or most)
+    how = {"P": 1024, "G": 512, "batch": batch, "chunk": one.chunk, "policy": one.policy}
+    return inference.serve(one.model, one.machine, one.layout, **how)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "flag", "chips"),
+    [
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct", "v5e:2x2", "--tensor-parallel-size 4", 4),
+        ("vllm serve meta-llama/Llama-3.1-405B-Instruct -tp 8", "h100:16", "--pipeline-parallel-size 2", 16),
+        ("vllm serve meta-llama/Llama-3.1-70B-Instruct", "h100:1", "--tensor-parallel-size 2", 2),
+        ("vllm serve openai/gpt-oss-120b", "a100-40g:4", "--tensor-parallel-size 2", 4),
+    ],
+)
+def test_a_server_that_does_not_fit_gets_changes_that_make_it_fit(text, name, flag, chips):
+    one = launch.read(text, Given(machine=machine(name)))
+    assert served(one) is None
+    found = changes.fitting(one, served)
+    assert flag in {each for change in found for each in change.flags}
+    assert not any("--data-parallel-size" in each for change in found for each in change.flags)
+    for change in found:
+        assert (change.helps, change.gain, change.launch.machine.chips) == ("fit", None, chips)
+        back = launch.read(f"{text} {' '.join(change.flags)}", Given(machine=change.launch.machine))
+        assert served(back).tokens_per_s == pytest.approx(change.served.tokens_per_s, rel=1e-9)
 
 
 def test_a_server_gets_one_change_for_throughput_and_one_for_latency():

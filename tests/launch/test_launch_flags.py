@@ -10,6 +10,7 @@ import pytest
 import scalingbook_lib.launch as package
 from scalingbook_lib import models
 from scalingbook_lib.launch import LAUNCHERS, LaunchError, Setting, flags
+from scalingbook_lib.launch.reading import Reading
 from scalingbook_lib.training.remat import named
 from scalingbook_lib.units import DType, dtype
 
@@ -108,6 +109,56 @@ def test_a_data_type_may_be_spelled_as_frameworks_do():
     assert isinstance(flag.read(Setting("dtype", "bfloat16")), DType)
     with pytest.raises(LaunchError, match=r"^line 3: dtype 'float7' is not a data type; write "):
         flag.read(Setting("dtype", "float7", 3))
+
+
+LEFT = {
+    "torchtitan": {"compile.enable"},
+    "megatron": {
+        "--moe-token-dispatcher-type", "--moe-grouped-gemm", "--moe-permute-fusion", "--moe-router-fusion",
+    },
+    "accelerate": {"--packing"}, "deepspeed": {"--packing"},
+    "tensorrt_llm": {"cuda_graph_config.enable_padding"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_the_defaults_for_which_the_prediction_is_not_are_assumptions(launcher):
+    account = Reading(flags.table(launcher), ()).account()
+    told = {sentence.split()[0] for sentence in account.assumed}
+    assert told == LEFT.get(launcher, set())
+    assert all("by default (" in one and ", and the prediction is for " in one for one in account.assumed)
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_default_that_is_written_out_is_named_if_the_prediction_is_for_another_value(launcher):
+    table = flags.table(launcher)
+    written = [Setting(row.flag, row.default) for row in table.rows if row.flag in LEFT.get(launcher, ())]
+    account = Reading(table, written).account()
+    assert {one.flag for one in account.unused} == LEFT.get(launcher, set())
+    assert not account.assumed
+
+
+@pytest.mark.parametrize(
+    ("launcher", "flag", "value", "named"),
+    [
+        ("tensorrt_llm", "cuda_graph_config", None, True),
+        ("tensorrt_llm", "cuda_graph_config", {}, False),
+        ("tensorrt_llm", "use_cuda_graph", False, True),
+        ("tensorrt_llm", "use_cuda_graph", True, False),
+        ("tensorrt_llm", "disable_overlap_scheduler", None, False),
+        ("tensorrt_llm", "moe_config.backend", None, True),
+        ("vllm", "--moe-backend", "auto", False),
+        ("vllm", "--cpu-offload-gb", None, False),
+        ("megatron", "--attention-backend", "unfused", True),
+        ("torchtitan", "compile.no-enable", True, True),
+        ("torchtitan", "--no-compile.enable", True, True),
+    ],
+)
+def test_a_value_is_named_if_the_prediction_is_for_another_one(launcher, flag, value, named):
+    """None in a file turns a feature off, and leaves a flag at a default that is off."""
+    reading = Reading(flags.table(launcher), [Setting(flag, value)])
+    assert bool(reading.account().unused) == named
+    assert not reading.unknown
 
 
 def test_zero_one_and_the_three_memory_fractions_are_in_the_tables():

@@ -10,6 +10,7 @@ MODEL = models.find("llama-3-8b")
 H64 = Given(model=MODEL, machine=machine_names.read("h100:64").machine)
 H1 = Given(machine=chips.H100)
 VLLM, MAX = "vllm serve gpt-2", "python -m MaxText.train b.yml"
+TITAN = "torchrun -m torchtitan.train --training.seq_len 4096 --parallelism.tensor_parallel_degree 4"
 LM = "torchrun pretrain_gpt.py --bf16 --seq-length 4096 --micro-batch-size 1 "
 
 
@@ -44,6 +45,21 @@ LM = "torchrun pretrain_gpt.py --bf16 --seq-length 4096 --micro-batch-size 1 "
         (f"{VLLM} -tp 2", Given(), "starts 2 GPUs (TP 2 x PP 1 x DP 1) and does not say which; add"),
         ("vllm serve nobody/unknown", H1, "line 1: --model 'nobody/unknown' is not a model of"),
         (f"\n\n{VLLM} \\\n -tp two", H1, "line 4: -tp 'two' is not a number; write one"),
+        (f"{VLLM} -tp", H1, "line 1: -tp has no value; write one, as in -tp 8"),
+        (f"{VLLM} -tp --enforce-eager", H1, "line 1: -tp has no value; write one, as in -tp 8"),
+        (f"{VLLM} --gpu-memory-utilization", H1, "has no value; write one, as in --gpu-memory-utilization"),
+        (f"{LM}--fp16", H64, "--fp16 'true' is set together with --bf16; write one of the two"),
+        ("accelerate launch --use_fsdp x.py --max_length 2048 --per_device_train_batch_size 1 --bf16 --fp16",
+         H64, "--fp16 'true' is set together with --bf16; write one of the two"),
+        (f"{LM}--max-position-embeddings 2048", H64, "'2048' is less than the sequence of 4,096 tokens"),
+        (f"{LM}--pipeline-model-parallel-size 64", H64, "makes 64 parts, into which 32 layers do not divide"),
+        (f"{LM}--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 3", H64,
+         "--num-virtual-stages-per-pipeline-rank '3' makes 12 parts, into which 32 layers do not divide"),
+        (f"{TITAN} --parallelism.enable_async_tensor_parallel --compile.enable false", H64,
+         "--parallelism.enable_async_tensor_parallel 'true' needs a compiled model; add compile.enable"),
+        (f"{TITAN} --parallelism.enable_async_tensor_parallel", H64, "needs a compiled model; add compile.e"),
+        (f"{TITAN} --parallelism.enable_async_tensor_parallel --compile.enable --compile.components loss",
+         H64, "needs a compiled model; add compile.enable=true, with model in compile.components"),
         (f"{VLLM} -tp 1.5", H1, "-tp '1.5' is not a whole number; write one as in 8"),
         (f"{VLLM} -tp 0", H1, "-tp '0' is below 1; write at least 1"),
         (f"{VLLM} --gpu-memory-utilization 90", H1, "is not a share of the card"),
@@ -91,6 +107,11 @@ def test_an_error_says_what_was_read_and_what_to_write(text, given, said):
             "a.json",
             '{"train_batch_size": 64, "zero_optimization": {\n"stage": 4}}',
             "line 2: zero_optimization.stage '4'",
+        ),
+        (
+            "a.json",
+            '{"train_batch_size": 64, "bf16": {"enabled": true}, "fp16": {"enabled": true}}',
+            "fp16.enabled 'true' is set together with bf16.enabled; write one of the two",
         ),
         ("a.json", '{"zero_optimization": {"stage": 1}}', "the configuration does not say the batch"),
     ],

@@ -28,15 +28,35 @@ def megatron(flags, name="h100:64", model=SMALL, **more):
 
 
 def test_megatron_data_parallelism_is_what_the_chips_leave():
-    flags = "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 8 --context-parallel-size 2"
-    one = (
-        megatron(
-            f"{flags} --global-batch-size 512 --num-layers-per-virtual-pipeline-stage 4", "h100:1024", LARGE
-        )
-        if LARGE.L % 32 == 0
-        else megatron(f"{flags} --global-batch-size 512", "h100:1024", LARGE)
-    )
+    flags = "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 6 --context-parallel-size 2"
+    one = megatron(f"{flags} --global-batch-size 512", "h100:768", LARGE)
     assert (one.plan.ranks, one.accumulation) == (8, 64)
+
+
+def test_the_embedding_and_the_loss_may_count_as_layers_of_a_pipeline():
+    """Llama 3.1 405B has 126 layers, and 8 stages."""
+    flags = "--pipeline-model-parallel-size 8 --tensor-model-parallel-size 8"
+    with pytest.raises(LaunchError, match="makes 8 parts, into which 126 layers do not divide"):
+        megatron(flags, model=LARGE)
+    ends = "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split"
+    assert megatron(f"{flags} {ends}", model=LARGE).plan.pp == 8
+    assert megatron(f"{flags} --decoder-last-pipeline-num-layers 14", model=LARGE).plan.stage_layers == (
+        *[16] * 7, 14,
+    )  # fmt: skip
+
+
+def test_the_kernels_of_experts_are_assumptions_of_a_model_that_has_experts():
+    def told(model):
+        return [one for one in megatron("", model=model).account.assumed if "the prediction is for" in one]
+
+    assert not told(SMALL)
+    assert [one.split()[0] for one in told(MOE)] == [
+        "--moe-token-dispatcher-type", "--moe-grouped-gemm", "--moe-permute-fusion", "--moe-router-fusion",
+    ]  # fmt: skip
+    named = megatron("--moe-token-dispatcher-type allgather", model=MOE).account.unused
+    assert [(one.flag, one.why) for one in named] == [
+        ("--moe-token-dispatcher-type", "the collectives are those of an all-to-all")
+    ]
 
 
 def test_virtual_stages_are_layers_over_stages_and_chunk():
@@ -88,8 +108,8 @@ def test_the_default_global_batch_of_megatron_is_one_microbatch_for_each_rank():
     ("flags", "remat"),
     [
         ("", "none"),
-        ("--recompute-activations", "none"),  # the scores, which a fused kernel recomputes anyway
-        ("--recompute-granularity selective --recompute-modules core_attn", "none"),
+        ("--recompute-activations", "recompute:core_attn"),
+        ("--recompute-granularity selective --recompute-modules core_attn", "recompute:core_attn"),
         ("--recompute-granularity selective --recompute-modules mlp layernorm", "recompute:layernorm,mlp"),
         ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1", "full"),
         ("--recompute-granularity full --recompute-method block --recompute-num-layers 32", "full"),

@@ -180,8 +180,8 @@ TRAINED = [
     (MEGATRON, Given(machine=chips.H100, model=models.find("llama-3-8b")), "megatron",
      {"cp": 2, "fsdp": 8}, {"--cross-entropy-loss-fusion"}),
     (MAXTEXT, on("v5p:2x2x1"), "maxtext", {"fsdp": 4, "remat": "full"}, set()),
-    (BRIDGE, Given(), "megatron_bridge", {"tp": 8, "pp": 8, "cp": 2, "chunks": 8, "remat": "recompute:mlp"},
-     {"--model_recipe_name"}),
+    (BRIDGE, Given(), "megatron_bridge",
+     {"tp": 8, "pp": 8, "cp": 2, "chunks": 8, "remat": "recompute:mlp,core_attn"}, {"--model_recipe_name"}),
 ]  # fmt: skip
 
 

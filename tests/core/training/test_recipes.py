@@ -7,7 +7,7 @@ import pytest
 from scalingbook_lib import calibrated, models, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.training import Plan, PlanError
+from scalingbook_lib.training import Plan, PlanError, work
 from scalingbook_lib.units import BF16, FP32
 
 approx = pytest.approx
@@ -143,6 +143,30 @@ def test_a_dense_model_recomputes_none_of_the_modules_of_experts():
     plan = Plan(fsdp=64, remat="recompute:mlp")
     same = replace(plan, remat="recompute:mlp,moe_act,shared_experts")
     assert held(B70, same) == held(B70, plan)
+
+
+def test_recomputing_core_attention_runs_its_kernel_forward_again_and_saves_nothing():
+    """A flash kernel stores no scores, and its output is saved anyway, for the next matmul."""
+    plain = Plan(fsdp=64)
+    again = replace(plain, remat="recompute:core_attn")
+    assert held(B70, again).total == held(B70, plain).total
+    none, core, full = (
+        work.work(B70, T, remat, BF16, causal=True).recomputed for remat in ("none", again.remat, "full")
+    )
+    assert (core.attention, core.matmul) == (approx(full.attention), none.matmul)
+    assert full.attention == approx(
+        3 * none.attention
+    )  # the scores, and the two products of the forward pass
+
+
+def test_core_attention_that_is_recomputed_exchanges_its_heads_again():
+    plan = Plan(fsdp=16, cp=4, context="ulysses")
+
+    def times(remat):
+        rows = training.traffic(B70, replace(plan, remat=remat), H100, batch=64, T=T)
+        return sum(row.times for row in rows if row.axes == "C")
+
+    assert times("recompute:core_attn") == times("full") == 1.5 * times("none")
 
 
 def test_tensors_can_be_saved_and_offloaded_together():
