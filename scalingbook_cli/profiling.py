@@ -64,7 +64,8 @@ def command(
       logs/                a TensorBoard folder: the newest run below it, of all hosts
       trace.json           a trace that profiles.save wrote
 
-    A step begins with an operation of the program that takes most time and ends where its next run begins.
+    A step begins with an operation of the program that takes most time and ends where its next run begins,
+    so averages leave out the last step, whose end the profile does not show.
     A short pause between two operations is a launch gap; a longer one is a wait for the host. Profiles of
     GPUs name no FLOPs or bytes: give the program's text with --hlo to compare operations with rooflines.
     """
@@ -149,6 +150,7 @@ def _steps(report: ProfileReport) -> TextTable:
         times = (si(step.duration_s, "s"), *(si(part, "s") for part in parts))
         rows.append((f"{step.number}", *times, _short(step.largest_wait)))
     more = f", the first {MOST_STEPS} of {len(report.steps)}" if len(report.steps) > MOST_STEPS else ""
+    more += ", averages without the last" if len(report.steps) > 1 else ""
     columns = ("step", "time", "compute", "exposed", "gaps", "wait", "waits most for")
     return TextTable(f"Steps{more}", columns, tuple(rows), words=(6,))
 
