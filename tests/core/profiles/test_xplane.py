@@ -183,7 +183,7 @@ def test_a_folder_without_a_profile_is_refused(tmp_path):
         "YAML",
         "program",
         "cut gzip",
-    ],  # fmt: skip
+    ],
 )
 def test_another_file_is_refused_with_what_it_is(tmp_path, content, reason):
     (tmp_path / "p.xplane.pb").write_bytes(content)
