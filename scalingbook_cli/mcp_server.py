@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 NAMES = ("model", "roofline", "collective", "plan", "serve", "launch", "inspect", "chips", "explain")
 LEFT_OUT = {"as_json", "progress", "chip_files"}  # options that a tool does not have
-LEFT_OUT_OF = {"inspect": {"program", "arguments", "old", "save", "html"}}  # these import or write files
+LEFT_OUT_OF = {  # these import or write files
+    "inspect": {"program", "arguments", "old", "save", "html", "site"}
+}
 TEXTS = {"launch": "source", "inspect": "hlo_file"}  # the parameter that a command reads from its input
 CONFIG = "model"  # the parameter that may also be the text of a config.json
 INSTRUCTIONS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from scalingbook_cli import inspection_report, parameter_types
+from scalingbook_cli import book_site, inspection_report, parameter_types
 from scalingbook_cli.answer import Answer, DerivationLine, TextTable, answer_command, figure
 from scalingbook_lib.inspection.findings import profiles
 from scalingbook_lib.inspection.profile_files import profile
@@ -44,6 +44,7 @@ MOST_STEPS, MOST_OPERATIONS, MOST_WORKERS, MOST_NAME = 8, 10, 8, 30
     help="Exit with 3 if a device idles more of a step: 10% or 2ms.",
 )
 @click.option("--html", type=click.Path(path_type=Path), help="Write the report with drawings to a file.")
+@book_site.option
 @answer_command
 def command(
     *,
@@ -54,6 +55,7 @@ def command(
     max_exposed: tuple[str, float] | None,
     max_idle: tuple[str, float] | None,
     html: Path | None,
+    site: str | None,
 ) -> Answer:
     """Read the profile in FILE: what each step waited for, and the three largest levers.
 
@@ -79,7 +81,7 @@ def command(
     if html:
         from scalingbook_book import inspection_page
 
-        html.write_text(inspection_page.profile_page(report), encoding="utf-8")
+        html.write_text(inspection_page.profile_page(report, book=site), encoding="utf-8")
     return Answer(
         summary="\n".join(inspection_report.short(report.summary)),
         tables=(

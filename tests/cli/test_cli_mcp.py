@@ -70,7 +70,7 @@ def test_a_schema_describes_every_parameter_and_allows_no_others(name):
         assert len(told["description"]) > 4
         assert "type" in told or "enum" in told
     assert not {"json", "chip_file", "progress"} & set(schema["properties"])
-    assert not {"save", "html", "diff", "program", "args"} & set(schema["properties"])
+    assert not {"save", "html", "site", "diff", "program", "args"} & set(schema["properties"])
 
 
 def test_a_tool_that_reads_a_text_requires_it():
