@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import click
 
 from scalingbook_cli import FAILED, INTERRUPTED, LIMIT_EXCEEDED
-from scalingbook_lib.units import binary, count, count_in_words, percent, si
+from scalingbook_lib.units import binary, count, count_in_words, percent, price, si
 
 NOTES = "scalingbook.notes"  # the key of the context for sentences on how a machine's name was read
 _PART_LABELS = {"kv": "KV cache", "mlp": "MLP"}  # of the names in Python and JSON
@@ -139,11 +139,6 @@ def format_value(value: float, unit: str) -> str:
     if unit == "FLOPs/B" and 1e3 <= abs(value) < 1e6:  # no kiloFLOPs
         return f"{count(round(value))} {unit}"
     return si(value, unit) if math.isfinite(value) else "infinite"
-
-
-def price(usd: float) -> str:
-    """An amount of dollars with two decimals, or with two digits below ten cents: '1.90' and '0.043'."""
-    return f"{usd:,.2f}" if usd >= 0.1 else f"{usd:.2g}"
 
 
 def nbytes(value: float) -> str:

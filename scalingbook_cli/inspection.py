@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from scalingbook_cli import inspection_report, parameter_types, reading
+from scalingbook_cli import book_site, inspection_report, parameter_types, reading
 from scalingbook_cli.answer import Answer, answer_command
 from scalingbook_lib import inspection
 from scalingbook_lib.hlo import DoesNotFit
@@ -64,6 +64,7 @@ NO_CODE = "to inspect a program without running its file, save compiled.as_text(
     "--save", type=click.Path(path_type=Path), help="Write the compiled text, with its mesh, to a file."
 )
 @click.option("--html", type=click.Path(path_type=Path), help="Write the report with drawings to a file.")
+@book_site.option
 @answer_command
 def command(
     *,
@@ -82,6 +83,7 @@ def command(
     old: str | None,
     save: Path | None,
     html: Path | None,
+    site: str | None,
 ) -> Answer:
     """Inspect PROGRAM: collectives, memory at its peak, time of every kernel, and what a reviewer would say.
 
@@ -118,7 +120,7 @@ def command(
     if save:
         save.write_text(source.with_notes(report.program.source), encoding="utf-8")
     if html:
-        html.write_text(_page(report), encoding="utf-8")
+        html.write_text(_page(report, site), encoding="utf-8")
     if old is None:
         return told
     with _complete(old):
@@ -140,10 +142,10 @@ def _complete(name: str) -> Iterator[None]:
         ) from error
 
 
-def _page(report: ProgramReport) -> str:
+def _page(report: ProgramReport, site: str | None) -> str:
     from scalingbook_book import inspection_page  # drawings, which an answer without --html does not need
 
-    return inspection_page.page(report)
+    return inspection_page.page(report, book=site)
 
 
 def _limits(

@@ -3,8 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,11 @@ import click
 
 from scalingbook_cli import launch_tables, parameter_types, plan, reading, serve
 from scalingbook_cli.answer import Answer, answer_command
-from scalingbook_lib import inference, launch, training
-from scalingbook_lib.calibrated.memory_margin import memory_margin
-from scalingbook_lib.inference import POLICIES, Serving
-from scalingbook_lib.launch import (
-    Given,
-    ServingLaunch,
-    TrainingLaunch,
-    changes,
-)
+from scalingbook_lib import launch
+from scalingbook_lib.launch import Given, RequestLoad, ServingLaunch, TrainingLaunch
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.training import Plan, TrainingStep
 
-_ANY_MEMORY = -1e9  # the share by which a plan may exceed the HBM: changes are judged by time first
 _RECIPE = re.compile(r"(.+\.py)(:\w+)?")
 _SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".txt", ".cmd", ".yml", ".yaml", ".toml", ".json")
 
@@ -112,7 +102,8 @@ def command(
     found = launch.understand(_command(source, launcher), given)
     if isinstance(found, TrainingLaunch):
         return TrainingAnswer(found, efficiency, expert_skew).answer()
-    return ServingAnswer(found, efficiency, expert_skew, acceptance_length, **load).answer()
+    requests = RequestLoad(acceptance_length=acceptance_length, **load)
+    return ServingAnswer(found, efficiency, expert_skew, requests).answer()
 
 
 def _command(source: str, launcher: str | None) -> launch.Command:
@@ -192,29 +183,24 @@ class TrainingAnswer:
     def answer(self) -> Answer:
         """The step of exactly the plan of the command, and the changes that would help most."""
         asked, one = self._request(), self.launch
-        fixed = {f.name: getattr(one.plan, f.name) for f in fields(Plan)}
-        found = asked.one(fixed)
+        predicted = launch.of_training(one, asked.efficiency, with_band=asked.pessimistic)
+        found = asked.told(predicted.written)
         told = launch_tables.account_values(one) | asked.values | found.values
         told["assumed"] = [*one.account.assumed, *asked.assumed]
         if found.step is None:
             listed = launch_tables.launch_tables(one)
             return Answer(summary=found.refusal, tables=listed, values=told, refused=True)
-        fits = found.step.memory.total <= one.machine.chip.hbm_bytes
-        binds = f"{found.step.bottleneck}: {found.step.remedy}"
-        efficiency = reading.efficiency(self.efficiency)
-        factor = plan.band_factor(asked, efficiency, one.plan.compute)
-        left = memory_margin(one.machine.chip).headroom
-        better = changes.training(one, found.step, self._judge(asked), headroom=left)
+        better = predicted.changes
         return Answer(
-            summary="\n".join(plan.summary_lines(found.step, factor, found.confidence)),
+            summary="\n".join(predicted.lines),
             tables=(
-                *launch_tables.launch_tables(one, binds),
-                *launch_tables.training_changes(better, fits, one.launcher),
+                *launch_tables.launch_tables(one, predicted.binds),
+                *launch_tables.training_changes(better, predicted.fits, one.launcher),
                 *found.tables,
                 *plan.plan_tables.tables(found.step, None, None),
             ),
             values=told
-            | {"band_factor": factor, "peak_step_time_s": found.step.peak_s}
+            | {"band_factor": predicted.band_factor, "peak_step_time_s": found.step.peak_s}
             | plan.plan_tables.values(found.step, None, None)
             | {"changes": launch_tables.training_change_values(better)},
             steps=tuple(plan.plan_tables.derivation(found.step, None)),
@@ -236,20 +222,6 @@ class TrainingAnswer:
             kernel=one.kernel,
         )
 
-    def _judge(self, asked: plan.PlanRequest) -> Callable[[Plan], TrainingStep | None]:
-        """The step of another plan for the same question, whatever it holds; None where it cannot be."""
-
-        def judged(other: Plan) -> TrainingStep | None:
-            how: dict[str, Any] = {"batch": asked.batch, "T": asked.T}
-            if training.feasible(asked.model, asked.machine, other, **how, headroom=_ANY_MEMORY):
-                return None
-            try:
-                return training.step(asked.model, asked.machine, other, **how, efficiency=asked.efficiency)
-            except ValueError:
-                return None
-
-        return judged
-
 
 @dataclass(frozen=True, slots=True)
 class ServingAnswer:
@@ -258,73 +230,51 @@ class ServingAnswer:
     launch: ServingLaunch
     efficiency: str
     expert_skew: float | None
-    acceptance_length: float | None
-    prompt: int
-    output: int
-    concurrency: int | None
-    prefix_cache_hit: float
+    load: RequestLoad
 
     def answer(self) -> Answer:
         """The steady state of exactly the layout of the command, and the changes that would help most."""
-        one = self.launch
-        asked = self._request(one)
+        one, asked = self.launch, self._request()
         found = asked.one(one.layout)
         told = launch_tables.account_values(one)
         assumed = [*one.account.assumed, *asked.assumed]
-        now = self._serving(one)
-        binds = f"{now.step.bottleneck}: {now.step.remedy}" if now else ""
-        better = changes.serving(one, now, self._serving) if now else changes.fitting(one, self._serving)
+        predicted = launch.of_serving(one, self.load, asked.efficiency_for)
         return replace(
             found,
             tables=(
-                *launch_tables.launch_tables(one, binds),
-                *launch_tables.serving_changes(better, now is not None, one.launcher),
+                *launch_tables.launch_tables(one, predicted.binds),
+                *launch_tables.serving_changes(predicted.changes, predicted.fits, one.launcher),
                 *found.tables,
             ),
             values={
                 **told,
                 **found.values,
                 "assumed": assumed,
-                "changes": launch_tables.serving_change_values(better),
+                "changes": launch_tables.serving_change_values(predicted.changes),
             },
         )
 
-    def _request(self, one: ServingLaunch) -> serve.ServeRequest:
-        """The same question for any launch of the same model and chips."""
-        batch = None if self.concurrency is None else -(-self.concurrency // one.replicas)
-        if batch and one.max_sequences:
-            batch = min(batch, one.max_sequences)  # the others wait in the queue
+    def _request(self) -> serve.ServeRequest:
+        """The same question for the tables of `serve`."""
+        one, load = self.launch, self.load
         return serve.ServeRequest(
             model=one.model,
             machine=one.machine,
-            P=self.prompt,
-            G=self.output,
-            batch=batch,
+            P=load.prompt,
+            G=load.output,
+            batch=load.batch(one),
             policy=one.policy,
             chunk=one.chunk,
             reserve=one.reserve,
             gpu_memory_utilization=None,
             max_num_seqs=one.max_sequences,
             max_model_len=one.max_length,
-            prefix_cache_hit=self.prefix_cache_hit,
+            prefix_cache_hit=load.prefix_cache_hit,
             draft_tokens=one.drafts or None,
-            acceptance_length=self.acceptance_length if one.drafts else None,
+            acceptance_length=load.acceptance_length if one.drafts else None,
             draft_model=one.draft.model if one.drafts else None,
             draft_cost=one.draft.cost(one.model),
             usd_per_hour=None,
             efficiency=reading.serving_efficiency(self.efficiency),
             expert_skew=self.expert_skew,
         )
-
-    def _serving(self, one: ServingLaunch) -> Serving | None:
-        """The steady state of a launch; None where no sequence fits or it cannot be."""
-        try:
-            asked = self._request(one)
-            most = inference.largest_batch(one.model, one.layout, one.machine, **asked.memory_arguments)
-            if most < (asked.batch or 1):
-                return None
-            return asked.steady(
-                one.layout, asked.batch or min(most, one.max_sequences or most), one.policy or POLICIES[0]
-            )
-        except ValueError:
-            return None

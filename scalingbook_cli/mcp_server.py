@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 NAMES = ("model", "roofline", "collective", "plan", "serve", "launch", "inspect", "chips", "explain")
 LEFT_OUT = {"as_json", "progress", "chip_files"}  # options that a tool does not have
-LEFT_OUT_OF = {"inspect": {"program", "arguments", "old", "save", "html"}}  # these import or write files
+LEFT_OUT_OF = {  # these import or write files
+    "inspect": {"program", "arguments", "old", "save", "html", "site"}
+}
 TEXTS = {"launch": "source", "inspect": "hlo_file"}  # the parameter that a command reads from its input
 CONFIG = "model"  # the parameter that may also be the text of a config.json
 INSTRUCTIONS = (
@@ -88,27 +90,34 @@ class Tool:
         found = self.parameters
         if unknown := set(given) - set(found):
             raise ToolError(f"{self.name} has no {', '.join(sorted(unknown))}; it has {', '.join(found)}")
+        if missing := [name for name, param in found.items() if self.is_text(param) and name not in given]:
+            raise ToolError(f"{self.name} reads a text; give {missing[0]}")
         text, options, arguments = "", list[str](), dict[str, str]()
         for name, value in given.items():
-            texts = _texts(name, value)
+            self._require(name, value)
             if self.is_text(found[name]):
-                if not isinstance(value, str) or not value.strip():
-                    raise ToolError(f"{name}={str(value)[:60]!r} is not the text that {self.name} reads")
-                text, texts, value = value, ["-"], "-"
-            elif name == CONFIG and texts and texts[0].lstrip().startswith("{"):
-                pass
-            elif file := next((text for text in texts if _is_file(text)), ""):
-                raise ToolError(
-                    f"{name}={file!r} is a file, and this server reads none; give a name or a text"
-                )
+                text, value = value, "-"
             if isinstance(found[name], click.Argument):
-                arguments[name] = " ".join(texts)
+                arguments[name] = " ".join(_texts(value))
             else:
-                options += _option(found[name], value, texts)
-        if missing := [name for name, param in found.items() if self.is_text(param) and not text]:
-            raise ToolError(f"{self.name} reads a text; give {missing[0]}")
+                options += _option(found[name], value)
         ordered = [arguments[name] for name in found if name in arguments]
         return _run([self.name, "--json", *options, "--", *ordered], text)
+
+    def _require(self, name: str, value: Any) -> None:
+        """Raise a ToolError for a value that the schema does not allow, or that names a file."""
+        allowed = self.schema["properties"][name]
+        shown = f"{name}={str(value)[:60]!r}"
+        if self.is_text(self.parameters[name]):
+            if not isinstance(value, str) or not value.strip():
+                raise ToolError(f"{shown} is not the text that {self.name} reads")
+            return
+        if not _conforms(value, allowed):
+            raise ToolError(f"{shown} is not {_in_words(allowed)}")
+        texts = _texts(value)
+        is_config = name == CONFIG and texts[0].lstrip().startswith("{")
+        if not is_config and (file := next(filter(_is_file, texts), "")):
+            raise ToolError(f"{name}={file!r} is a file, and this server reads none; give a name or a text")
 
 
 _DESCRIPTIONS = {
@@ -170,26 +179,44 @@ def _about(param: click.Parameter) -> str:
     }.get(str(param.name), str(param.name))
 
 
-def _texts(name: str, value: Any) -> list[str]:
+_JSON_TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "number": (int, float), "boolean": bool}
+
+
+def _conforms(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether a value of JSON is what the schema of a parameter allows."""
+    if "enum" in schema:
+        return value in schema["enum"]
+    if schema["type"] == "array":
+        return isinstance(value, list) and all(_conforms(one, schema["items"]) for one in value)
+    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    if isinstance(value, bool):  # Python counts it as a number, JSON does not
+        return "boolean" in kinds
+    return any(isinstance(value, _JSON_TYPES[kind]) for kind in kinds)
+
+
+def _in_words(schema: Mapping[str, Any]) -> str:
+    """What the schema of a parameter allows, as a phrase."""
+    if "enum" in schema:
+        return f"one of {', '.join(schema['enum'])}"
+    if schema["type"] == "array":
+        return f"a list, each of whose entries is {_in_words(schema['items'])}"
+    return "true or false" if schema["type"] == "boolean" else "a text or a number"
+
+
+def _texts(value: Any) -> list[str]:
     """Return a value of JSON as words of a command line."""
     if isinstance(value, list):
-        return [text for one in value for text in _texts(name, one)]
-    if isinstance(value, bool):
-        return []
-    if not isinstance(value, str | int | float):
-        raise ToolError(f"{name}={value!r} is neither text, a number nor true or false")
-    return [str(value)]
+        return [str(one) for one in value]
+    return [] if isinstance(value, bool) else [str(value)]
 
 
-def _option(param: click.Parameter, value: Any, texts: list[str]) -> list[str]:
+def _option(param: click.Parameter, value: Any) -> list[str]:
     """Return an option as words: a flag alone, any other with each of its values."""
     longest = max(param.opts, key=len)
-    if isinstance(param.type, click.types.BoolParamType):
-        if not isinstance(value, bool):
-            raise ToolError(f"{longest.lstrip('-')}={value!r} is not true or false")
+    if isinstance(value, bool):
         off = max(param.secondary_opts, key=len, default="")
         return [longest] if value else [off] * bool(off)
-    return [f"{longest}={text}" for text in texts]
+    return [f"{longest}={text}" for text in _texts(value)]
 
 
 _ONE_AT_A_TIME = threading.Lock()  # a call redirects the streams of the process

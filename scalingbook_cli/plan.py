@@ -11,10 +11,9 @@ from scalingbook_cli.answer import Answer, TextTable, answer_command
 from scalingbook_cli.parameter_types import plan_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_lib import calibrated, planner, training
-from scalingbook_lib.calibrated import bands, recommendation
-from scalingbook_lib.calibrated.memory_margin import memory_margin
+from scalingbook_lib.calibrated import recommendation, short_answer
+from scalingbook_lib.calibrated.confidence import Confidence, WrittenStep, as_written
 from scalingbook_lib.calibrated.overhead import chip_hour_overhead
-from scalingbook_lib.calibrated.pessimistic import Pessimistic
 from scalingbook_lib.calibrated.training_efficiency import Software
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.launch import emit as launch_commands
@@ -25,7 +24,7 @@ from scalingbook_lib.models.quantized import named_format
 from scalingbook_lib.planner import Ranking
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
-from scalingbook_lib.units import BF16, DType, percent, si
+from scalingbook_lib.units import BF16, DType, percent
 
 
 @click.command(
@@ -132,12 +131,12 @@ def command(
         else None
     )
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
-    factor = band_factor(asked, efficiency, fixed.get("compute", BF16))
+    factor = asked.band_factor(fixed.get("compute", BF16))
     # what bills add to plans at published efficiencies
     added = None if factor is None else chip_hour_overhead()
     values = asked.values | found.values | {"band_factor": factor, "peak_step_time_s": found.step.peak_s}
     return Answer(
-        summary="\n".join(summary_lines(found.step, factor, found.confidence)),
+        summary="\n".join(short_answer.training_lines(found.step, factor, found.confidence)),
         tables=(
             *launch_tables.emitted(command_lines),
             *found.tables,
@@ -171,31 +170,6 @@ def _efficiency(
     return efficiency or calibrated.training(chip, precision, kernel, software)
 
 
-def band_factor(
-    asked: "PlanRequest", efficiency: TrainingEfficiency | DeviceBenchmark | None, compute: DType
-) -> float | None:
-    """The factor of the prediction interval, or None at a given share of the peak."""
-    if isinstance(efficiency, TrainingEfficiency):
-        return None
-    doubts = bands.chip_doubts("training", asked.machine.chip, compute)
-    experts = asked.model.experts is not None
-    known = bands.seen(asked.software, experts)
-    return bands.training_band(experts=experts, seen=known).widened(doubts)
-
-
-def summary_lines(
-    step: TrainingStep, factor: float | None, confidence: plan_tables.Confidence | None
-) -> Iterator[str]:
-    """The plan; its step time with the band, MFU and throughput; the memory of a chip and whether it fits."""
-    yield f"Plan: {step.plan.summary.replace('microbatch', 'MBS')}"  # as in the table of plans
-    time = f"Step time {si(step.total_s, 's')}{shared.band(step.total_s, factor, 's')}"
-    if factor is not None and confidence:
-        time += f", P80 {si(confidence.objective.p80(step), 's')}"
-    yield f"{time}, MFU {percent(step.mfu)}, {si(step.tokens_per_s, 'tokens/s')}"
-    memory = shared.memory_line(step.memory, step.machine.chip)
-    yield f"{memory}; {confidence.fit(step)}" if confidence else memory
-
-
 @dataclass(frozen=True, slots=True)
 class StepAnswer:
     """The step of a plan, or None with the `refusal` if no plan is possible."""
@@ -205,7 +179,7 @@ class StepAnswer:
     tables: tuple[TextTable, ...] = ()
     details: tuple[str, ...] = ()
     refusal: str = ""
-    confidence: plan_tables.Confidence | None = None
+    confidence: Confidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,31 +251,41 @@ class PlanRequest:
     def one(self, fixed: dict[str, Any]) -> StepAnswer:
         """The step of exactly the plan with these fields."""
         plan = recommendation.whole_plan(self.model, self.machine.chip, fixed)
-        margin = memory_margin(self.machine.chip)
-        left = -margin.error if self.headroom is None else self.headroom
-        why = training.feasible(self.model, self.machine, plan, batch=self.batch, T=self.T, headroom=left)
-        known = {"feasible": not why, "reasons": list(why), "plan": shared.way_values(plan)}
-        try:
-            step = training.step(
-                self.model, self.machine, plan, batch=self.batch, T=self.T, efficiency=self.efficiency
+        return self.told(
+            as_written(
+                self.model,
+                self.machine,
+                plan,
+                batch=self.batch,
+                T=self.T,
+                efficiency=self.efficiency,
+                headroom=self.headroom,
             )
-        except ValueError:
-            if not why:
-                raise
-            return StepAnswer(None, known, refusal=f"{plan}: {'; '.join(why)}")
-        objective = Pessimistic.of(self.model, plan.chips, self.T, plan.frozen)
-        near = recommendation.published(self.model, self.machine, step)
-        confidence = plan_tables.Confidence(objective=objective, margin=margin, headroom=left, near=near)
-        known |= confidence.values(step)
+        )
+
+    def told(self, found: WrittenStep) -> StepAnswer:
+        """What is known about a plan as written."""
+        why, step, confidence = found.reasons, found.step, found.confidence
+        known = {"feasible": not why, "reasons": list(why), "plan": shared.way_values(found.plan)}
+        if step is None or confidence is None:
+            return StepAnswer(None, known, refusal=f"{found.plan}: {'; '.join(why)}")
+        known |= plan_tables.confidence_values(confidence, step)
         return StepAnswer(
             step, known, self._beside(confidence), self._not_beside(confidence), confidence=confidence
         )
 
-    def _beside(self, confidence: plan_tables.Confidence) -> tuple[TextTable, ...]:
-        """The nearest published plan, if the error of predictions is known and the plan fits the machine."""
-        return (confidence.table,) if self.pessimistic and confidence.near.step else ()
+    def band_factor(self, compute: DType) -> float | None:
+        """The factor of the prediction interval, or None at a given share of the peak."""
+        if not self.pessimistic:
+            return None
+        return short_answer.training_factor(self.model, self.machine.chip, compute, self.software)
 
-    def _not_beside(self, confidence: plan_tables.Confidence) -> tuple[str, ...]:
+    def _beside(self, confidence: Confidence) -> tuple[TextTable, ...]:
+        """The nearest published plan, if the error of predictions is known and the plan fits the machine."""
+        known = self.pessimistic and confidence.near.step
+        return (plan_tables.nearest_published(confidence),) if known else ()
+
+    def _not_beside(self, confidence: Confidence) -> tuple[str, ...]:
         """A sentence on the nearest published plan, if it does not fit the machine."""
         return (str(confidence.near),) if self.pessimistic and not confidence.near.step else ()
 
@@ -334,10 +318,10 @@ class PlanRequest:
             changed = planner.sensitivity(ranking)
             tables.append(plan_tables.changes(changed))
             known["what_if"] = plan_tables.change_values(changed)
-        confidence = plan_tables.Confidence(
+        confidence = Confidence(
             objective=found.objective, margin=found.margin, headroom=found.headroom, near=found.published
         )
-        known |= confidence.values(ranking.winner.step)
+        known |= plan_tables.confidence_values(confidence, ranking.winner.step)
         if found.headroom != found.asked:
             details = (f"No plan leaves the headroom of {percent(found.asked)}.", *details)
         if self.pessimistic and found.unusual:

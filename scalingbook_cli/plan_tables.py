@@ -1,7 +1,6 @@
 """The tables, values and derivation of a training step: times, memory, collectives, and the whole run."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from scalingbook_cli import shared
 from scalingbook_cli.answer import (
@@ -15,10 +14,9 @@ from scalingbook_cli.answer import (
     product,
 )
 from scalingbook_cli.shared import sum_line
-from scalingbook_lib.calibrated.memory_margin import MemoryMargin
+from scalingbook_lib.calibrated.confidence import Confidence
 from scalingbook_lib.calibrated.overhead import ChipHourOverhead
 from scalingbook_lib.calibrated.pessimistic import Pessimistic
-from scalingbook_lib.calibrated.recommendation import Published
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, TrainingCollective, TrainingStep
@@ -29,11 +27,6 @@ _DEGREES = {name: WAYS[name] for name in ("tp", "cp", "ep", "pp", "fsdp", "dp")}
 OVERHEAD = "largest overhead"
 _SETTINGS = {"zero": "ZeRO", "microbatch": "MBS", "schedule": "schedule", "remat": "remat"}
 _SPLIT = ("tp", "cp", "pp", "ep", "zero", "microbatch", "schedule", "chunks", "remat")
-
-
-def _probability(value: float) -> str:
-    """Return a probability as a phrase: 'of 93%', 'above 99%'."""
-    return "above 99%" if value > 0.99 else "below 1%" if value < 0.01 else f"of {percent(value)}"
 
 
 def tables(
@@ -95,51 +88,37 @@ def search_values(ranking: Ranking) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confidence:
-    """How certain a step and its memory are, and the nearest published plan."""
+def nearest_published(confidence: Confidence) -> TextTable:
+    """The nearest published plan, and its predicted step for the question; the plan has to fit it."""
+    plan, step = confidence.near.plan, confidence.near.step
+    if step is None:
+        raise ValueError(str(confidence.near))
+    run = f"{plan.model}, {plan.shape.chips:,} {plan.chip}, {count(plan.shape.T)} tokens"
+    row = (run, plan.degrees, percent(plan.mfu), si(step.total_s, "s"), si(step.memory.total, "B"))
+    columns = ("published run", "plan", "its MFU", "time here", "memory here")
+    return TextTable("Nearest published plan", columns, (row,), words=(0, 1))
 
-    objective: Pessimistic
-    margin: MemoryMargin
-    headroom: float
-    near: Published
 
-    def fit(self, step: TrainingStep) -> str:
-        """How likely the plan fits, or by how much the count may be off if it is too large."""
-        total, hbm_bytes = step.memory.total, step.machine.chip.hbm_bytes
-        if total > hbm_bytes:
-            return f"our count is off by up to {percent(self.margin.error)} on published runs"
-        return f"fits with a probability {_probability(self.margin.probability(total, hbm_bytes))}"
-
-    @property
-    def table(self) -> TextTable:
-        """The nearest published plan, and its predicted step for the question; the plan has to fit it."""
-        plan, step = self.near.plan, self.near.step
-        if step is None:
-            raise ValueError(str(self.near))
-        run = f"{plan.model}, {plan.shape.chips:,} {plan.chip}, {count(plan.shape.T)} tokens"
-        row = (run, plan.degrees, percent(plan.mfu), si(step.total_s, "s"), si(step.memory.total, "B"))
-        columns = ("published run", "plan", "its MFU", "time here", "memory here")
-        return TextTable("Nearest published plan", columns, (row,), words=(0, 1))
-
-    def values(self, step: TrainingStep) -> dict[str, object]:
-        """The same for JSON."""
-        near = self.near
-        return {
-            "p80_step_time_s": self.objective.p80(step),
-            "degrees_not_published": list(self.objective.outside(step.plan)),
-            "headroom": self.headroom,
-            "fits_with_probability": self.margin.probability(step.memory.total, step.machine.chip.hbm_bytes),
-            "memory_count_error": self.margin.error,
-            "nearest_published": {
-                **fields_of(near.plan, "id", "model", "chip", "mfu"),
-                "chips": near.plan.shape.chips,
-                "sequence_length_tokens": near.plan.shape.T,
-                "plan": {name: getattr(near.plan.on(step.chips), name) for name in _SPLIT},
-                "step_time_s": near.step.total_s if near.step else None,
-                "memory_bytes": near.step.memory.total if near.step else None,
-            },
-        }
+def confidence_values(confidence: Confidence, step: TrainingStep) -> dict[str, object]:
+    """The same for JSON."""
+    near = confidence.near
+    return {
+        "p80_step_time_s": confidence.objective.p80(step),
+        "degrees_not_published": list(confidence.objective.outside(step.plan)),
+        "headroom": confidence.headroom,
+        "fits_with_probability": confidence.margin.probability(
+            step.memory.total, step.machine.chip.hbm_bytes
+        ),
+        "memory_count_error": confidence.margin.error,
+        "nearest_published": {
+            **fields_of(near.plan, "id", "model", "chip", "mfu"),
+            "chips": near.plan.shape.chips,
+            "sequence_length_tokens": near.plan.shape.T,
+            "plan": {name: getattr(near.plan.on(step.chips), name) for name in _SPLIT},
+            "step_time_s": near.step.total_s if near.step else None,
+            "memory_bytes": near.step.memory.total if near.step else None,
+        },
+    }
 
 
 def changes(changed: Sensitivity) -> TextTable:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from scalingbook_cli import inspection_report, parameter_types
+from scalingbook_cli import book_site, inspection_report, parameter_types
 from scalingbook_cli.answer import Answer, DerivationLine, TextTable, answer_command, figure
 from scalingbook_lib.inspection.findings import profiles
 from scalingbook_lib.inspection.profile_files import profile
@@ -44,6 +44,7 @@ MOST_STEPS, MOST_OPERATIONS, MOST_WORKERS, MOST_NAME = 8, 10, 8, 30
     help="Exit with 3 if a device idles more of a step: 10% or 2ms.",
 )
 @click.option("--html", type=click.Path(path_type=Path), help="Write the report with drawings to a file.")
+@book_site.option
 @answer_command
 def command(
     *,
@@ -54,6 +55,7 @@ def command(
     max_exposed: tuple[str, float] | None,
     max_idle: tuple[str, float] | None,
     html: Path | None,
+    site: str | None,
 ) -> Answer:
     """Read the profile in FILE: what each step waited for, and the three largest levers.
 
@@ -64,7 +66,8 @@ def command(
       logs/                a TensorBoard folder: the newest run below it, of all hosts
       trace.json           a trace that profiles.save wrote
 
-    A step begins with an operation of the program that takes most time and ends where its next run begins.
+    A step begins with an operation of the program that takes most time and ends where its next run begins,
+    so averages leave out the last step, whose end the profile does not show.
     A short pause between two operations is a launch gap; a longer one is a wait for the host. Profiles of
     GPUs name no FLOPs or bytes: give the program's text with --hlo to compare operations with rooflines.
     """
@@ -78,7 +81,7 @@ def command(
     if html:
         from scalingbook_book import inspection_page
 
-        html.write_text(inspection_page.profile_page(report), encoding="utf-8")
+        html.write_text(inspection_page.profile_page(report, book=site), encoding="utf-8")
     return Answer(
         summary="\n".join(inspection_report.short(report.summary)),
         tables=(
@@ -149,6 +152,7 @@ def _steps(report: ProfileReport) -> TextTable:
         times = (si(step.duration_s, "s"), *(si(part, "s") for part in parts))
         rows.append((f"{step.number}", *times, _short(step.largest_wait)))
     more = f", the first {MOST_STEPS} of {len(report.steps)}" if len(report.steps) > MOST_STEPS else ""
+    more += ", averages without the last" if len(report.steps) > 1 else ""
     columns = ("step", "time", "compute", "exposed", "gaps", "wait", "waits most for")
     return TextTable(f"Steps{more}", columns, tuple(rows), words=(6,))
 

@@ -1,6 +1,6 @@
 """The command `scalingbook serve`: layouts to serve a model, their latency, and cost per million tokens."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any
@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from scalingbook_cli import launch_tables, parameter_types, serve_tables, shared
-from scalingbook_cli.answer import Answer, TextTable, answer_command, price
+from scalingbook_cli.answer import Answer, TextTable, answer_command
 from scalingbook_cli.parameter_types import layout_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_cli.reading import CALIBRATED
 from scalingbook_lib import calibrated, inference, planner
-from scalingbook_lib.calibrated import bands
+from scalingbook_lib.calibrated import short_answer
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.inference import PEAK, POLICIES, Layout, Serving, ServingEfficiency
 from scalingbook_lib.inference import serve as steady
@@ -28,8 +28,7 @@ from scalingbook_lib.models.quantized import named_format
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import sizes
-from scalingbook_lib.units import BF16, FP8, DType, count, si
-from scalingbook_lib.words import pluralize
+from scalingbook_lib.units import BF16, FP8, DType
 
 
 @click.command(
@@ -293,9 +292,7 @@ class ServeRequest:
         """The factor of the prediction interval, or None at documented peaks."""
         if self.efficiency == PEAK.name:
             return None
-        return bands.serving_band(experts=self.model.experts is not None).widened(
-            bands.chip_doubts("inference", self.machine.chip, BF16)
-        )
+        return short_answer.serving_factor(self.model, self.machine.chip)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -476,7 +473,11 @@ class ServeRequest:
         price = self.price.usd_per_hour
         usd = None if price is None else one.usd_per_million(price)
         return Answer(
-            summary="\n".join(self._summary_lines(one, held, usd)),
+            summary="\n".join(
+                short_answer.serving_lines(
+                    one, held, self.machine.chips // one.chips, self.interval_factor, usd
+                )
+            ),
             tables=(
                 *listed,
                 *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one)),
@@ -503,23 +504,3 @@ class ServeRequest:
             sequences=most,
             used=int(one.slots) * (self.P + self.G / 2),
         )
-
-    def _summary_lines(self, one: Serving, held: inference.ServingMemory, usd: float | None) -> Iterator[str]:
-        """The layout; latencies with their band, throughput and cost; the memory of a chip."""
-        layout = one.step.layout
-        experts = (
-            f", experts {layout.experts}"
-            if layout.experts and layout.experts.name != layout.weights.name
-            else ""
-        )
-        dtypes = f"weights {layout.weights}{experts}, KV {layout.kv}"
-        dtypes += f", compute {layout.compute}" * (layout.compute is not BF16)
-        replicas = self.machine.chips // one.chips
-        many = pluralize(replicas, "replica")
-        batch = f"batch size {count(int(one.slots))}"
-        yield f"Layout: {layout.degrees}; {many} with {batch}; {dtypes}"
-        itl = f"ITL {si(one.itl_s, 's')}{shared.band(one.itl_s, self.interval_factor, 's')}"
-        cost = "" if usd is None else f", ${price(usd)} per million tokens"
-        rate = si(replicas * one.tokens_per_s, "tokens/s")
-        yield f"TTFT {si(one.ttft_s, 's')}, {itl}, {rate}{cost}"
-        yield shared.memory_line(held, held.chip)

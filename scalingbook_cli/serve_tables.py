@@ -10,14 +10,13 @@ from scalingbook_cli.answer import (
     fields_of,
     figure,
     name_value_table,
-    price,
     product,
 )
 from scalingbook_cli.shared import sum_line
 from scalingbook_lib.inference import Serving, ServingMemory
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Front, Option
-from scalingbook_lib.units import count, count_in_words, percent, rounded, si
+from scalingbook_lib.units import count, count_in_words, percent, price, rounded, si
 
 
 def front(found: Front, most: int) -> TextTable:

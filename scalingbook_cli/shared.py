@@ -13,7 +13,6 @@ from scalingbook_cli.answer import (
     part_label,
 )
 from scalingbook_lib import inference, training
-from scalingbook_lib.calibrated.bands import COVERAGE
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.planner import Rejected
 from scalingbook_lib.units import DType, percent, si
@@ -52,22 +51,6 @@ def memory(held: Memory, chip: Chip) -> TextTable:
     rows = [(part_label(name), nbytes(part)) for name, part in parts.items()]
     rows.append(("free", nbytes(free) if (free := chip.hbm_bytes - held.total) >= 0 else "none"))
     return name_value_table("Memory per chip", rows, ("part", "bytes"))
-
-
-def memory_line(held: Memory, chip: Chip) -> str:
-    """'Memory 51.2 GB of 85.9 GB per chip, 34.7 GB free', or by how much it is too large."""
-    of = f"Memory {si(held.total, 'B')} of {si(chip.hbm_bytes, 'B')} per chip"
-    free = chip.hbm_bytes - held.total
-    if free >= 0:
-        return f"{of}, {si(free, 'B')} ({percent(free / chip.hbm_bytes)}) free"
-    return f"{of}, {percent(-free / chip.hbm_bytes)} over"
-
-
-def band(value: float, factor: float | None, unit: str) -> str:
-    """' (80% band 1.52 s to 2.15 s)'; '' without a factor, for times at documented peaks."""
-    if factor is None:
-        return ""
-    return f" ({percent(COVERAGE)} band {si(value / factor, unit)} to {si(value * factor, unit)})"
 
 
 def search_lines(counts: str, rejected: Iterable[Rejected]) -> tuple[str, ...]:

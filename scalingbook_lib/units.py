@@ -172,6 +172,15 @@ def percent(share: float, digits: int = 2) -> str:
     return f"{_plain(100 * share, digits)}%"
 
 
+def price(usd: float) -> str:
+    """An amount of dollars with two decimals, or with two digits below ten cents.
+
+    >>> price(1.9), price(0.0432)
+    ('1.90', '0.043')
+    """
+    return f"{usd:,.2f}" if usd >= 0.1 else f"{usd:.2g}"
+
+
 def rounded(value: float, digits: int = 3) -> float:
     """The value rounded to `digits` significant figures, with halves rounded away from zero as on paper.
 

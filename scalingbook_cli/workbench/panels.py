@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from scalingbook_cli.answer import price
 from scalingbook_cli.workbench import pictures, shown
 from scalingbook_cli.workbench.answers import UnreadableCommand, answered, derived, read
 from scalingbook_cli.workbench.fit import WHAT, settled
@@ -11,7 +10,7 @@ from scalingbook_cli.workbench.setup import WorkbenchSetup
 from scalingbook_cli.workbench.wording import for_page
 from scalingbook_lib.calibrated.overhead import chip_hour_overhead
 from scalingbook_lib.machines import Machine, Slice
-from scalingbook_lib.units import count, count_in_words, rounded, si
+from scalingbook_lib.units import count, count_in_words, price, rounded, si
 
 type Panel = dict[str, Any]
 RUN = "The whole run"  # the table of a training run, which only the cost panel shows

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from scalingbook_lib.hlo import replica_groups
 from scalingbook_lib.hlo.compiled_collectives import CompiledCollective
 from scalingbook_lib.hlo.module import COLLECTIVE_OPCODES
 from scalingbook_lib.inspection.program import InspectedProgram
@@ -35,7 +36,8 @@ class Limits:
     def broken(self, program: InspectedProgram) -> tuple[str, ...]:
         """A sentence for every limit that a program exceeds.
 
-        Raises a ValueError if a limit needs a machine that is unknown.
+        Raises a ValueError if a limit needs a machine that is unknown, or names an axis that the mesh does
+        not have.
         """
         return tuple(self._broken(program))
 
@@ -56,6 +58,7 @@ class Limits:
                 yield f"exposed communication takes {si(exposed, 's')}, more than {si(self.exposed_s, 's')}"
         yield from self._memory(program)
         for one in self.forbidden:
+            _require_axes(program, one)
             found = [t for t in program.transfers if _is(t.collective, one)]
             if found:
                 runs = sum(t.runs for t in found)
@@ -75,6 +78,24 @@ class Limits:
             most = self.hbm_share * capacity
         if most is not None and peak > most:
             yield f"the peak of memory is {binary(peak)} per device, more than {binary(most)}"
+
+
+def _require_axes(program: InspectedProgram, wanted: str) -> None:
+    """Raise a ValueError if a limit names an axis that the mesh does not have: it would hold by itself."""
+    _, _, axes = wanted.partition(":")
+    mesh = program.source.mesh
+    if not axes or axes in {t.collective.axes for t in program.transfers}:
+        return
+    if not mesh:
+        raise ValueError(
+            f"{wanted!r} names axes, and the program's mesh is unknown; name its axes, as in "
+            "--mesh data=16,model=4"
+        )
+    if absent := [axis for axis in replica_groups.split_axes(axes, mesh) if axis not in mesh]:
+        raise ValueError(
+            f"{wanted!r} names {' and '.join(map(repr, absent))}, which the mesh does not have; write one of "
+            f"its axes, {', '.join(mesh)}, or several, separated by commas"
+        )
 
 
 def _is(c: CompiledCollective, wanted: str) -> bool:

@@ -2,6 +2,7 @@
 
 A step begins with an operation of the main program, the one that takes most time, and ends where its next run
 begins. Its time is compute, exposed communication, gaps between operations, and the wait for the next step.
+The profile does not show how long the wait after the last step is, so averages leave that step out.
 """
 
 import statistics
@@ -44,7 +45,7 @@ class ProfileReport(Result):
 
     @cached_property
     def _by_device(self) -> dict[int, list[Event]]:
-        """The events of each device that are operations, in order; those that contain others are left out."""
+        """The events of each device that are operations, in order, without those that contain others."""
         found: dict[int, list[Event]] = {}
         for e in self.trace.events:
             if self.trace.ops[e.op].kind != LOOP:
@@ -67,6 +68,27 @@ class ProfileReport(Result):
     def steps(self) -> tuple[StepTime, ...]:
         """Every step."""
         return tuple(self._step(n, span) for n, span in enumerate(self.spans))
+
+    @property
+    def whole_steps(self) -> tuple[StepTime, ...]:
+        """The steps whose end is known, those before the last one, or the only step."""
+        return self.steps[:-1] or self.steps
+
+    @property
+    def _whole_spans(self) -> tuple[Interval, ...]:
+        return self.spans[:-1] or self.spans
+
+    @cached_property
+    def _averaged(self) -> dict[int, list[Event]]:
+        """The events of each device that begin in one of the whole steps."""
+        spans = self._whole_spans
+        if not spans:
+            return {}
+        start, end = spans[0][0], spans[-1][1]
+        return {
+            device: [e for e in events if start <= e.start_s < end]
+            for device, events in self._by_device.items()
+        }
 
     def _step(self, number: int, span: Interval) -> StepTime:
         devices = [split(self.trace, events, span) for events in self._by_device.values()]
@@ -97,28 +119,27 @@ class ProfileReport(Result):
 
     @property
     def step_s(self) -> float:
-        """The median time of a step, without the last one, after which nothing follows."""
-        found = self.steps[:-1] if len(self.steps) > 1 else self.steps
-        return statistics.median(step.duration_s for step in found) if found else 0.0
+        """The time of a step on average, to which all shares refer."""
+        return self.mean.duration_s
 
     @cached_property
     def mean(self) -> StepTime:
-        """A step on average, over all steps."""
-        n = len(self.steps) or 1
+        """A step on average, over the whole steps."""
+        n = len(self.whole_steps) or 1
         sums = {
-            name: sum(getattr(step, name) for step in self.steps) / n
+            name: sum(getattr(step, name) for step in self.whole_steps) / n
             for name in ("duration_s", "compute_s", "exposed_s", "launch_s", "wait_s", "compile_s")
         }
-        names = [step.host for step in self.steps if step.host]
+        names = [step.host for step in self.whole_steps if step.host]
         host = statistics.mode(names) if names else ""
         return StepTime(number=-1, start_s=0.0, host=host, **sums)
 
     @cached_property
     def collectives(self) -> tuple[CollectiveTime, ...]:
         """The collectives of a step, those with most exposed time first."""
-        n = (len(self._by_device) or 1) * (len(self.steps) or 1)
+        n = (len(self._averaged) or 1) * (len(self._whole_spans) or 1)
         seconds: dict[str, list[float]] = {}
-        for events in self._by_device.values():
+        for events in self._averaged.values():
             compute = [(e.start_s, e.end_s) for e in events if self.trace.ops[e.op].kind != COLLECTIVE]
             computing = merged(compute)
             for e in events:
@@ -155,7 +176,7 @@ class ProfileReport(Result):
         return tuple(sorted(rows, key=lambda row: -row.compute_s))
 
     def _worker(self, device: int, events: list[Event]) -> WorkerTime:
-        parts = [split(self.trace, events, span) for span in self.spans]
+        parts = [split(self.trace, events, span) for span in self._whole_spans]
         n = len(parts) or 1
         compute, exposed, _, _ = (
             (sum(part) / n for part in zip(*parts, strict=True)) if parts else (0, 0, 0, 0)
@@ -167,13 +188,13 @@ class ProfileReport(Result):
     @cached_property
     def gaps(self) -> LaunchGaps:
         """The launch gaps of a step on one device."""
-        n = (len(self._by_device) or 1) * (len(self.steps) or 1)
+        n = (len(self._averaged) or 1) * (len(self._whole_spans) or 1)
         gaps: list[float] = []
-        for events in self._by_device.values():
-            for span in self.spans:
+        for events in self._averaged.values():
+            for span in self._whole_spans:
                 inside = clipped([(e.start_s, e.end_s) for e in events], span)
                 gaps += [gap for gap in pauses(inside) if gap <= SHORT_GAP_S]
-        count = sum(len(events) for events in self._by_device.values())
+        count = sum(len(events) for events in self._averaged.values())
         return LaunchGaps(
             operations=count / n,
             gaps=len(gaps) / n,

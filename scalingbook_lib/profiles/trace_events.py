@@ -5,11 +5,20 @@ Times are in microseconds, and every statistic is a string.
 """
 
 import json
+import re
 from typing import Any
 
 from scalingbook_lib.profiles.protobuf import XEvent, XLine, XPlane
 
 MOST_EVENTS = 1_000_000  # the profiler writes at most this many and drops the rest
+
+
+_JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[{\]])")  # not [build-system] of TOML
+
+
+def begins(content: bytes) -> bool:
+    """Whether a file begins like the JSON of a trace: with an object, or with a list of objects."""
+    return bool(_JSON.match(content))
 
 
 def planes(content: bytes, name: str) -> tuple[XPlane, ...]:
@@ -42,6 +51,7 @@ def planes(content: bytes, name: str) -> tuple[XPlane, ...]:
             f"{name} has {len(spans):,} events, the most that the profiler writes to a trace.json; "
             "give the *.xplane.pb next to it, which has all of them"
         )
+    _refuse_other_tools(set(named["process_name"].values()), name)
     found: dict[Any, list[XLine]] = {}
     for (pid, tid), own in lines.items():
         line = named["thread_name"].get((pid, tid), str(tid))
@@ -52,14 +62,32 @@ def planes(content: bytes, name: str) -> tuple[XPlane, ...]:
 
 
 _OF_PYTORCH = {"schemaVersion", "deviceProperties", "distributedInfo", "record_shapes", "with_stack"}
+_CATEGORIES = {"cpu_op", "cuda_runtime", "python_function", "user_annotation"}
 
 
 def _refuse_pytorch(stored: Any, name: str) -> None:
-    """Raise a ValueError for a trace of torch.profiler, whose events name no compiled program."""
-    if isinstance(stored, dict) and "traceEvents" in stored and _OF_PYTORCH & set(stored):
+    """Raise a ValueError for a trace of torch.profiler, whose events name no compiled program.
+
+    Its own keys may be gone, for example because another tool merged or cut the trace, but its events have
+    categories, which JAX does not write.
+    """
+    events = stored.get("traceEvents") if isinstance(stored, dict) else stored
+    if not isinstance(events, list):
+        return
+    kinds = {str(event.get("cat")) for event in events if isinstance(event, dict)}
+    if (isinstance(stored, dict) and _OF_PYTORCH & set(stored)) or _CATEGORIES & kinds:
         raise ValueError(
             f"{name} is a trace of PyTorch's profiler, which is not read: its events name kernels, and no "
             "operations of a compiled program; give a profile of JAX or TensorFlow"
+        )
+
+
+def _refuse_other_tools(processes: set[str], name: str) -> None:
+    """Raise a ValueError for a trace with Chrome's format that no profiler of XLA wrote."""
+    if not any(process.startswith(("/host:", "/device:")) for process in processes):
+        raise ValueError(
+            f"{name} is a Chrome trace of another tool: none of its processes is /host:CPU or a /device:, as "
+            "in a trace of the profiler of JAX or TensorFlow; give one of those, or the *.xplane.pb"
         )
 
 

@@ -99,11 +99,19 @@ def planes_of(file: Path) -> tuple[XPlane, ...]:
             f"{file} is the text of a program, not a profile; write `scalingbook inspect --hlo {file}`, or "
             "give it as --hlo beside a profile"
         )
-    is_json = content.lstrip()[:1] in (b"{", b"[")
-    found = (trace_events if is_json else protobuf).planes(content, str(file))
+    if _is_text(content) and not trace_events.begins(content):
+        raise ValueError(
+            f"{file} is a text, not a profile; give a *.xplane.pb, a *.trace.json.gz, or the folder of a run"
+        )
+    found = (trace_events if trace_events.begins(content) else protobuf).planes(content, str(file))
     if not found:
         raise ValueError(f"{file} holds no events; record the profile again")
     return found
+
+
+def _is_text(content: bytes) -> bool:
+    """Whether a file has no control characters but white space; the tags of a protobuf are some."""
+    return not re.search(rb"[\0-\x08\x0e-\x1f]", content)
 
 
 def read(

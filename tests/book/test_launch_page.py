@@ -16,7 +16,7 @@ from tests.launch.test_launch_recipes import RECIPES, TIMED, read, step_of
 from tools.environment import ROOT
 
 PAGE = (ROOT / "launch.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(sh|text)\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
+BLOCKS = re.findall(r"^```(sh|text|python)\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def recipe_row(name):
@@ -36,6 +36,14 @@ def recipe_row(name):
     return f"| {' | '.join(cells)} |"
 
 
+def _shown(cell):
+    """What a notebook shows below a cell: the text of its last expression."""
+    *lines, last = cell.splitlines()
+    names = {}
+    exec("\n".join(lines), names)
+    return str(eval(last, names))
+
+
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
     """Everything that the commands of the page print."""
@@ -50,6 +58,7 @@ def printed(tmp_path_factory):
             with contextlib.redirect_stdout(io.StringIO()) as told:
                 assert cli.main(shlex.split(line)[1:]) == 0
             out.append("\n".join(row.rstrip() for row in told.getvalue().splitlines()))
+        out += [_shown(cell) for kind, cell in BLOCKS if kind == "python"]
     return "\n".join(out)
 
 

@@ -2,10 +2,12 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from scalingbook_cli import book_site
 from tools.environment import ROOT
 
 STEP = ROOT / "data" / "programs" / "train_step.hlo.gz"
@@ -34,6 +36,12 @@ def test_an_exceeded_limit_is_named_and_ends_with_3(ask, limit, broken):
     assert told.code == 3
     assert told.err == ""
     assert broken in one_line(told.out)
+
+
+def test_a_limit_on_an_axis_that_the_mesh_does_not_have_is_refused(ask):
+    told = ask("inspect --no-collective all-gather:modl", str(STEP))
+    assert told.code == 2
+    assert "'modl', which the mesh does not have; write one of its axes, data, model" in told.err
 
 
 def test_limits_that_are_kept_end_with_0(ask):
@@ -69,6 +77,49 @@ def test_a_comparison_says_what_changed(ask):
     assert "repeated in a loop" in told.out
 
 
+@pytest.fixture
+def no_site(monkeypatch, tmp_path):
+    """A clone in which no site was built."""
+    monkeypatch.setattr(book_site, "BUILT", tmp_path / "nothing")
+
+
+REPORTS = (("inspect", str(STEP)), ("profile", str(TRACES / "serial-before.json")))
+
+
+@pytest.mark.parametrize("words", REPORTS, ids=["inspect", "profile"])
+@pytest.mark.parametrize(
+    ("site", "address"),
+    [
+        ("https://book.example", "https://book.example/"),
+        ("http://127.0.0.1:8000/book/", "http://127.0.0.1:8000/book/"),
+    ],
+)
+def test_every_finding_of_an_html_report_links_to_its_section(ask, tmp_path, words, site, address):
+    ask(*words, "--html", str(tmp_path / "r.html"), "--site", site)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    links = re.findall(r'<a href="([^"]*)">', page)
+    assert len(links) == page.count("<li>") > 0
+    assert all(re.fullmatch(rf"{re.escape(address)}chapters/\w+\.html#[\w-]+", link) for link in links)
+
+
+@pytest.mark.parametrize("words", REPORTS, ids=["inspect", "profile"])
+def test_findings_link_to_the_site_that_was_built_or_to_a_folder(ask, tmp_path, monkeypatch, words):
+    (tmp_path / "index.html").write_text("")
+    monkeypatch.setattr(book_site, "BUILT", tmp_path)
+    ask(*words, "--html", str(tmp_path / "r.html"))
+    ask(*words, "--html", str(tmp_path / "s.html"), "--site", str(tmp_path))
+    pages = [(tmp_path / name).read_text(encoding="utf-8") for name in ("r.html", "s.html")]
+    assert f'<a href="{tmp_path.as_uri()}/chapters/' in pages[0]
+    assert pages[0] == pages[1]
+
+
+def test_a_site_that_is_no_address_is_refused(ask):
+    told = ask("inspect", str(STEP), "--site", "book.example")
+    assert told.code == 2
+    assert "is neither an address nor a folder" in told.err
+
+
+@pytest.mark.usefixtures("no_site")
 def test_the_report_as_html_is_one_file_that_loads_nothing(ask, tmp_path):
     ask("inspect", str(STEP), "--html", str(tmp_path / "r.html"))
     ask("profile", str(TRACES / "serial-before.json"), "--html", str(tmp_path / "p.html"))
@@ -179,8 +230,8 @@ def test_a_profile_is_told_in_three_lines_with_its_levers(ask):
 def test_a_profile_exceeds_its_limits(ask):
     told = ask("profile --max-exposed 10% --max-idle 1ms", str(TRACES / "serial-before.json"))
     assert told.code == 3
-    assert "Exposed communication is 61% of a step, more than 10%" in told.out
-    assert "Idle time takes 3.42 ms of a step, more than 1 ms" in told.out
+    assert "Exposed communication is 65% of a step, more than 10%" in told.out
+    assert "Idle time takes 3.84 ms of a step, more than 1 ms" in told.out
 
 
 def test_the_program_of_a_gpu_profile_gives_its_kernels_a_roofline(ask):

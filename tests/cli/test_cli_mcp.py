@@ -70,7 +70,7 @@ def test_a_schema_describes_every_parameter_and_allows_no_others(name):
         assert len(told["description"]) > 4
         assert "type" in told or "enum" in told
     assert not {"json", "chip_file", "progress"} & set(schema["properties"])
-    assert not {"save", "html", "diff", "program", "args"} & set(schema["properties"])
+    assert not {"save", "html", "site", "diff", "program", "args"} & set(schema["properties"])
 
 
 def test_a_tool_that_reads_a_text_requires_it():
@@ -114,8 +114,17 @@ def test_a_file_that_a_command_names_is_not_read(tmp_path):
             {"chip": "v5e", "matmul": "64x8192x8192", "shape": 1},
             "roofline has no shape; it has chip",
         ),
-        ("roofline", {"chip": "v5e", "matmul": {"B": 64}}, "neither text, a number nor true or false"),
+        ("roofline", {"chip": "v5e", "matmul": {"B": 64}}, "is not a text or a number"),
         ("roofline", {"chip": "v5e", "explain": "yes"}, "explain='yes' is not true or false"),
+        ("plan", {"model": "llama-3-8b", "machine": "h100:8", "batch": [1]}, r"batch='\[1\]' is not a text"),
+        ("plan", {"model": "llama-3-8b", "machine": "h100:8", "batch": True}, "batch='True' is not a text"),
+        (
+            "launch",
+            {"source": COMMAND, "launcher": "make"},
+            "launcher='make' is not one of maxtext, meg",
+        ),
+        ("inspect", {"hlo": HLO, "no_collective": "all-gather"}, "is not a list, each of whose entries is"),
+        ("inspect", {"hlo": HLO, "no_collective": ["all-gather", 1, None]}, "is not a list, each of whose"),
         ("explain", {"term": "--help"}, "is not in the glossary"),
         ("launch", {}, "launch reads a text; give source"),
         ("launch", {"source": "run.sh"}, "'run.sh' starts no launcher"),

@@ -38,7 +38,8 @@ def levers(report: "ProfileReport", limit: int = MOST_LEVERS) -> tuple[Finding, 
 def recompiled(report: "ProfileReport") -> Iterator[Finding]:
     """Compilations while the devices wait."""
     found = report.trace.compilations
-    seconds = sum(min(step.compile_s, step.wait_s) for step in report.steps) / (len(report.steps) or 1)
+    steps = report.whole_steps
+    seconds = sum(min(step.compile_s, step.wait_s) for step in steps) / (len(steps) or 1)
     if found and seconds:
         n = len(found)
         total = sum(m.duration_s for m in found)

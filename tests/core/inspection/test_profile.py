@@ -1,12 +1,15 @@
 """What a profile's steps wait for, on the book's recorded mistakes, before and after their corrections."""
 
 import gzip
+from dataclasses import replace
 
 import pytest
 
 from scalingbook_lib import inspection
 from scalingbook_lib.inspection.findings import profiles
+from scalingbook_lib.inspection.profile_report import ProfileReport
 from scalingbook_lib.profiles import xplane
+from scalingbook_lib.units import si
 from tools.environment import ROOT
 
 TRACES = ROOT / "data" / "traces"
@@ -63,6 +66,27 @@ def test_the_parts_of_every_step_add_up_to_its_time(name):
 def test_steps_follow_each_other_without_a_gap():
     spans = reported("serial-before").spans
     assert [end for _, end in spans[:-1]] == [start for start, _ in spans[1:]]
+
+
+def test_every_share_and_lever_is_of_the_same_step_and_leaves_out_the_last():
+    report = inspection.profile(H100 / "whole.xplane.pb.gz")
+    *whole, last = report.steps
+    assert last.wait_s == 0
+    assert report.step_s == report.mean.duration_s == pytest.approx(sum(s.duration_s for s in whole) / 2)
+    assert f"3 steps of {si(report.step_s, 's')}" in report.summary[0]
+    (lever,) = profiles.levers(report)
+    assert lever.saved_s == report.mean.wait_s == pytest.approx(sum(s.wait_s for s in whole) / 2)
+    assert lever.severity == lever.saved_s / report.step_s
+    (worker,) = report.workers
+    assert worker.compute_s == pytest.approx(report.mean.compute_s)
+    assert sum(s.compute_s for s in whole) / 2 == pytest.approx(worker.compute_s)
+
+
+def test_a_single_step_is_its_own_average():
+    trace = reported("serial-before").trace
+    first = min(e.run for e in trace.events)
+    single = ProfileReport(trace=replace(trace, events=tuple(e for e in trace.events if e.run == first)))
+    assert single.step_s == single.steps[0].duration_s > 0
 
 
 def test_exposed_collectives_add_up_to_the_exposed_time():

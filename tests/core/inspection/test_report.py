@@ -209,9 +209,9 @@ def test_limits_are_broken_with_a_sentence_each(step_text):
     [
         ({"X": 2, "Y": 4}, "all-gather:X", True),
         ({"X": 2, "Y": 4}, "all-gather:XY", True),
-        ({"X": 2, "Y": 4}, "all-gather:Z", False),
+        ({"X": 2, "Y": 4}, "all-reduce:Y", False),
         ({"DP": 8}, "all-gather:DP", True),
-        ({"DP": 8}, "all-gather:D", False),
+        ({"DP": 8}, "all-reduce:DP", False),
         ({"data": 2, "model": 4}, "all-gather:model", True),
     ],
 )
@@ -219,6 +219,22 @@ def test_a_forbidden_collective_names_single_axes_however_axes_are_called(mesh, 
     over_all = SHORT.replace("[2,4]<=[8]", "[1,8]<=[8]").replace("4096", "8192")
     report = inspection.inspect(over_all, mesh=mesh, limits=Limits(forbidden=(forbidden,)))
     assert bool(report.broken) is broken
+
+
+@pytest.mark.parametrize(
+    ("mesh", "forbidden", "words"),
+    [
+        ({"X": 2, "Y": 4}, "all-gather:Z", "'Z', which the mesh does not have; write one of its axes, X, Y"),
+        ({"X": 2, "Y": 4}, "all-to-all:XZ", "names 'Z'"),
+        ({"DP": 8}, "all-gather:D", "names 'D'"),
+        ({"data": 2, "model": 4}, "all-gather:modl", "one of its axes, data, model"),
+        ({"data": 2, "model": 4}, "all-gather:data,modl", "names 'modl'"),
+    ],
+)
+def test_a_forbidden_axis_that_the_mesh_does_not_have_is_refused(mesh, forbidden, words):
+    report = inspection.inspect(SHORT, mesh=mesh, limits=Limits(forbidden=(forbidden,)))
+    with pytest.raises(ValueError, match=words):
+        _ = report.broken
 
 
 def test_a_limit_that_needs_a_machine_says_so(step_text):

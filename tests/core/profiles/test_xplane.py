@@ -158,10 +158,32 @@ def test_a_folder_without_a_profile_is_refused(tmp_path):
         (b'{"format": 1}', "is JSON, but not a profiler's trace.json"),
         (b'{"traceEvents": [{"ph": ', "is not complete JSON"),
         (b'{"schemaVersion": 1, "traceEvents": []}', "is a trace of PyTorch's profiler, which is not read"),
+        (
+            b'{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1}]}',
+            "is a trace of PyTorch's profiler, which is not read",
+        ),
+        (
+            b'{"traceEvents": [{"ph": "X", "name": "build", "pid": 1, "tid": 1, "ts": 0, "dur": 1}]}',
+            "is a Chrome trace of another tool",
+        ),
+        (b"[build-system]\nrequires = []\n", "is a text, not a profile"),
+        (b"{name: step, time: 3}", "is a text, not a profile"),
         (b"// notes\nHloModule jit_f\n\nENTRY main {", "is the text of a program, not a profile"),
         (gzip.compress(b"{}" * 1000)[:20], "is compressed with gzip and truncated"),
     ],
-    ids=["pointer", "empty", "other JSON", "cut JSON", "PyTorch", "program", "cut gzip"],
+    ids=[
+        "pointer",
+        "empty",
+        "other JSON",
+        "cut JSON",
+        "PyTorch",
+        "cut PyTorch",
+        "Chrome",
+        "TOML",
+        "YAML",
+        "program",
+        "cut gzip",
+    ],
 )
 def test_another_file_is_refused_with_what_it_is(tmp_path, content, reason):
     (tmp_path / "p.xplane.pb").write_bytes(content)
