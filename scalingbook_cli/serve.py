@@ -493,7 +493,7 @@ class ServeRequest:
     def _capacity(self, one: Serving) -> serve_tables.Capacity:
         """The tokens that the KV cache of a replica holds, and the sequences of the longest context."""
         layout, longest = one.step.layout, self.max_model_len or self.P + self.G
-        full = self.memory_arguments | {"S": longest}
+        full: dict[str, Any] = self.memory_arguments | {"S": longest}
         most = inference.largest_batch(self.model, layout, self.machine, **full)
         held = inference.concurrency(self.model, layout, self.machine, **full)
         return serve_tables.Capacity(
