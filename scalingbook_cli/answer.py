@@ -14,7 +14,11 @@ from scalingbook_cli import FAILED, INTERRUPTED, LIMIT_EXCEEDED
 from scalingbook_lib.units import binary, count, count_in_words, percent, price, si
 
 NOTES = "scalingbook.notes"  # the key of the context for sentences on how a machine's name was read
-_PART_LABELS = {"kv": "KV cache", "mlp": "MLP"}  # of the names in Python and JSON
+_PART_LABELS = {
+    "kv": "KV cache",
+    "draft kv": "draft KV cache",
+    "mlp": "MLP",
+}  # of the names in Python and JSON
 TERMINAL_COLUMNS = 100  # the width for which answers are laid out
 STOPPED = "Interrupted: this is the best plan found so far; the search did not finish."
 

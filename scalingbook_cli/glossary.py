@@ -13,6 +13,7 @@ from pathlib import Path
 _FOLDERS = (Path(__file__).with_name("book"), Path(__file__).parents[1], Path(__file__).parents[1] / "data")
 _ENTRY = re.compile(r"^(?P<forms>(?:\S.*\n)+)(?P<meaning>(?:  .+\n)+)", re.MULTILINE)
 _ROLE = re.compile(r"\{[a-z:]+\}`(?P<words>[^`<]+?)(?: <[^`>]+>)?`")
+_BESIDE = {"notation": "Notation and units", "many-hosts": "Training on many hosts"}  # pages outside chapters
 CLOSE = 0.6  # similarity of a term that is offered for an unknown one, between 0 and 1
 
 
@@ -76,9 +77,10 @@ def _file(name: str) -> Path:
 
 
 def _chapter(section: str) -> str:
-    """Return the title of the chapter whose labels begin like this one."""
+    """Return the title of the chapter or page whose labels begin like this one."""
     from scalingbook_book.chapters.intro.explorers.book_map import CHAPTERS  # it computes a number for each
 
     label = re.sub(r"^moe\b", "transformers", section)  # sections of its page have a prefix of their own
+    beside = next((title for name, title in _BESIDE.items() if label.startswith(name)), "")
     fitting = [one for one in CHAPTERS if label.startswith(one.stem)]
-    return max(fitting, key=lambda one: len(one.stem)).title if fitting else ""
+    return max(fitting, key=lambda one: len(one.stem)).title if fitting else beside

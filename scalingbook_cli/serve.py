@@ -224,6 +224,7 @@ class ServeRequest:
             )
         if self.draft_model and self.draft_tokens is None:
             raise ValueError("--draft-model needs --draft-tokens and --acceptance-length; write them too")
+        self.drafting.check(self.model)
         if self.max_model_len is not None and self.max_model_len < self.P + self.G:
             raise ValueError(
                 f"a prompt of {self.P:,} and an output of {self.G:,} tokens exceed --max-model-len "
@@ -331,8 +332,8 @@ class ServeRequest:
 
     @property
     def memory_arguments(self) -> dict[str, Any]:
-        """The arguments for memory: half-generated sequences, and the reserved share."""
-        return {"S": ceil(self.P + self.G / 2), "reserve": self.free_share}
+        """The arguments for memory: half-generated sequences, the reserved share, and the draft model."""
+        return {"S": ceil(self.P + self.G / 2), "reserve": self.free_share, "drafting": self.drafting}
 
     def one(self, layout: Layout) -> Answer:
         """The answer for one layout, with the given batch or the largest that fits."""
@@ -496,8 +497,9 @@ class ServeRequest:
     def _capacity(self, one: Serving) -> serve_tables.Capacity:
         """The tokens that the KV cache of a replica holds, and the sequences of the longest context."""
         layout, longest = one.step.layout, self.max_model_len or self.P + self.G
-        most = inference.largest_batch(self.model, layout, self.machine, S=longest, reserve=self.free_share)
-        held = inference.concurrency(self.model, layout, self.machine, S=longest, reserve=self.free_share)
+        full: dict[str, Any] = self.memory_arguments | {"S": longest}
+        most = inference.largest_batch(self.model, layout, self.machine, **full)
+        held = inference.concurrency(self.model, layout, self.machine, **full)
         return serve_tables.Capacity(
             kv_tokens=int(held * longest),
             longest_tokens=longest,

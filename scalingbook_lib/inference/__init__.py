@@ -18,13 +18,14 @@ Chapters: Inference; Serving Llama 3; Linear attention, sparse attention and dif
 from scalingbook_lib.inference.case import ServingCase, case
 from scalingbook_lib.inference.crossover import Crossover, crossover_batch
 from scalingbook_lib.inference.diffusion import Diffusion, diffusion
+from scalingbook_lib.inference.drafting import PLAIN, Drafting
 from scalingbook_lib.inference.efficiency import PEAK, ByType, ServingEfficiency, by_type
 from scalingbook_lib.inference.kv_transfer import KVTransfer, Pools, pools, transfer
 from scalingbook_lib.inference.layout import Layout, LayoutError
 from scalingbook_lib.inference.memory import ServingMemory, concurrency, largest_batch, memory
 from scalingbook_lib.inference.prefix import Prefix, prefix
 from scalingbook_lib.inference.queueing import little, slots_taken, static_waste, ttft_quantile
-from scalingbook_lib.inference.serve import PLAIN, POLICIES, Drafting, Serving, serve
+from scalingbook_lib.inference.serve import POLICIES, Serving, serve
 from scalingbook_lib.inference.speculative import Speculation, best_draft, speculative
 from scalingbook_lib.inference.step import InferenceStep, decode, mixed, prefill
 from scalingbook_lib.inference.tiers import Tier, TierLoad, load

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from scalingbook_lib.inference.drafting import PLAIN, Drafting
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import STATE_BYTES, ServingShape, shape
 from scalingbook_lib.machines import Chip, Machine
@@ -20,11 +21,18 @@ FAR = 1 << 30  # sequences: so many that rounding to whole ones is negligible
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServingMemory(ChipMemory):
-    """Bytes on the fullest chip: weights, KV cache, activations, logits, and a reserve for the runtime."""
+    """Bytes on the fullest chip: weights, KV cache, activations, logits, and a reserve for the runtime.
 
-    parts: ClassVar[tuple[str, ...]] = ("weights", "kv", "activations", "logits", "reserve")
+    A draft model has weights and a KV cache of its own. Its activations take the place of the model's.
+    """
+
+    parts: ClassVar[tuple[str, ...]] = (
+        *("weights", "kv", "draft_weights", "draft_kv", "activations", "logits", "reserve"),
+    )
     weights: float
     kv: float
+    draft_weights: float = 0.0
+    draft_kv: float = 0.0
     activations: float
     logits: float
     reserve: float
@@ -40,13 +48,16 @@ def memory(
     S: int,
     step_tokens: int | None = None,
     reserve: float = 0.0,
+    drafting: Drafting = PLAIN,
 ) -> ServingMemory:
     """Return the memory of the fullest chip for `batch` sequences, each at its full length of S tokens.
 
     `step_tokens` is the number of tokens in a step: `batch` by default, or more if prompts are prefilled.
-    `reserve` is the share of the HBM that is left free for the runtime.
+    `reserve` is the share of the HBM that is left free for the runtime. The draft model of `drafting`, if it
+    has one, is on the same chips.
     """
-    return held_by(shape(model, layout), machine, batch=batch, S=S, step_tokens=step_tokens, reserve=reserve)
+    s, draft = shape(model, layout), drafting.shape(layout)
+    return held_by(s, machine, batch=batch, S=S, step_tokens=step_tokens, reserve=reserve, draft=draft)
 
 
 def held_by(
@@ -57,12 +68,15 @@ def held_by(
     S: int,
     step_tokens: int | None = None,
     reserve: float = 0.0,
+    draft: ServingShape | None = None,
 ) -> ServingMemory:
-    """Return the memory of the fullest chip as `memory` does, for a known shape."""
+    """Return the memory of the fullest chip as `memory` does, for known shapes."""
     working, logits = _working_by_batch(s)(batch, batch if step_tokens is None else step_tokens)
     return ServingMemory(
         weights=_weights(s),
         kv=_cache_by_batch(s, S)(batch),
+        draft_weights=_weights(draft) if draft else 0.0,
+        draft_kv=_cache_by_batch(draft, S)(batch) if draft else 0.0,
         activations=working,
         logits=logits,
         reserve=reserve * machine.chip.hbm_bytes,
@@ -78,32 +92,46 @@ def largest_batch(
     S: int,
     reserve: float = 0.0,
     step_tokens: int | None = None,
+    drafting: Drafting = PLAIN,
 ) -> int:
     """Return the largest number of sequences of S tokens that fit on one replica; 0 if none does."""
-    return room_for(shape(model, layout), machine, S=S, reserve=reserve, step_tokens=step_tokens)
+    s, draft = shape(model, layout), drafting.shape(layout)
+    return room_for(s, machine, S=S, reserve=reserve, step_tokens=step_tokens, draft=draft)
 
 
 def concurrency(
-    model: Transformer, layout: Layout, machine: Machine, *, S: int, reserve: float = 0.0
+    model: Transformer,
+    layout: Layout,
+    machine: Machine,
+    *,
+    S: int,
+    reserve: float = 0.0,
+    drafting: Drafting = PLAIN,
 ) -> float:
     """Return how many sequences of S tokens the KV cache of one replica holds, and the part of another one.
 
     Servers print this number for the longest context. Times S, it is the number of tokens in the cache.
     """
-    s = shape(model, layout)
-    B = room_for(s, machine, S=S, reserve=reserve)
+    s, draft = shape(model, layout), drafting.shape(layout)
+    B = room_for(s, machine, S=S, reserve=reserve, draft=draft)
     working, logits = _working_by_batch(s)(max(B, 1), max(B, 1))
-    room = machine.chip.hbm_bytes * (1 - reserve) - _weights(s) - working - logits
-    each = _cache_by_batch(s, S)(FAR) / FAR
+    room = machine.chip.hbm_bytes * (1 - reserve) - _all_weights(s, draft) - working - logits
+    each = _all_caches(s, draft, S)(FAR) / FAR
     return max(room / each, 0.0) if each else float(B)
 
 
 def room_for(
-    s: ServingShape, machine: Machine, *, S: int, reserve: float = 0.0, step_tokens: int | None = None
+    s: ServingShape,
+    machine: Machine,
+    *,
+    S: int,
+    reserve: float = 0.0,
+    step_tokens: int | None = None,
+    draft: ServingShape | None = None,
 ) -> int:
-    """Return the largest batch as `largest_batch` does, for a known shape."""
-    room = machine.chip.hbm_bytes * (1 - reserve) - _weights(s)
-    cached, worked = _cache_by_batch(s, S), _working_by_batch(s)
+    """Return the largest batch as `largest_batch` does, for known shapes."""
+    room = machine.chip.hbm_bytes * (1 - reserve) - _all_weights(s, draft)
+    cached, worked = _all_caches(s, draft, S), _working_by_batch(s)
 
     def held(B: int) -> float:
         working, logits = worked(B, B if step_tokens is None or step_tokens < B else step_tokens)
@@ -154,6 +182,20 @@ def _cache_by_batch(s: ServingShape, S: float) -> Callable[[int], float]:
         return most * (-(B // -dp // ways) * each + state * B / dp)
 
     return held
+
+
+def _all_weights(s: ServingShape, draft: ServingShape | None) -> float:
+    """Return the weights of the model, and those of a draft model."""
+    return _weights(s) + (_weights(draft) if draft else 0.0)
+
+
+def _all_caches(s: ServingShape, draft: ServingShape | None, S: float) -> Callable[[int], float]:
+    """Return the bytes of the model's cache as a function of B, with those of a draft model."""
+    own = _cache_by_batch(s, S)
+    if draft is None:
+        return own
+    drafted = _cache_by_batch(draft, S)
+    return lambda B: own(B) + drafted(B)
 
 
 def _working_by_batch(s: ServingShape) -> Callable[[int, int], tuple[float, float]]:

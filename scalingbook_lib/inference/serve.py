@@ -8,10 +8,11 @@ With speculative decoding, a step verifies several drafted tokens and accepts a 
 Chapter: Inference.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 from scalingbook_lib.inference.case import ServingCase, case
+from scalingbook_lib.inference.drafting import PLAIN, Drafting
 from scalingbook_lib.inference.efficiency import PEAK, ServingEfficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.memory import largest_batch
@@ -19,68 +20,10 @@ from scalingbook_lib.inference.price import Priced
 from scalingbook_lib.inference.step import InferenceStep, prefilled, stepped
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import Result, count, si
+from scalingbook_lib.units import count, si
 from scalingbook_lib.words import pluralize
 
 POLICIES = ("interleaved", "chunked")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Drafting(Result):
-    """Speculative decoding: every decode step verifies `tokens` drafted tokens of each sequence.
-
-    `acceptance_length` is the mean number of tokens that a step yields per sequence, including the model's
-    own token: 1 if nothing is accepted, `tokens` + 1 if everything is. `cost` is the time of one drafted
-    token over that of a plain decode step, about 1/L for a head of one layer (MTP, EAGLE). A draft `model`
-    has no `cost`: its decode step is priced for the batch and the context of each layout, on the chips of
-    one stage. Its memory and its own prefill are not counted.
-
-    Raises a ValueError if the acceptance length is impossible, or for a draft model with a cost.
-    """
-
-    line = "tokens", "acceptance_length", "cost"
-    tokens: int = 0
-    acceptance_length: float = 1.0
-    cost: float = 0.0
-    model: Transformer | None = None
-
-    def __post_init__(self) -> None:
-        if self.model and self.cost:
-            raise ValueError(
-                f"a cost of {self.cost:g} and the draft model {self.model.name}: a draft model costs as much "
-                "as its own decode step; write one of the two"
-            )
-        if self.tokens < 0 or self.cost < 0 or not 1 <= self.acceptance_length <= self.tokens + 1:
-            raise ValueError(
-                f"{self.tokens} drafted tokens with an acceptance length of {self.acceptance_length:g} and a "
-                f"cost of {self.cost:g}: write an acceptance length from 1 to {self.tokens + 1}, and a cost "
-                "of at least 0"
-            )
-
-    def layout(self, layout: Layout) -> Layout:
-        """How the draft model is spread beside a model in `layout`.
-
-        It runs on the chips of one stage, with as much of their tensor parallelism as its heads allow.
-        """
-        assert self.model
-        whole = {"rows": 1, "pp": 1, "ep": 1, "redundant_experts": 0, "attention_dp": 1}
-        fewer = (n for n in range(min(layout.tp, self.model.N), 0, -1) if layout.tp % n == 0)
-        cp = 1 if self.model.state_elements else layout.cp
-        return replace(layout, tp=next(fewer), cp=cp, kv_batch=1, kv_sequence=1, **whole)
-
-    def case(self, on: ServingCase) -> ServingCase:
-        """What drafts: the draft model on the same machine, or the model itself, of which it is a part."""
-        if self.model is None:
-            return on
-        return case(self.model, on.machine, self.layout(on.layout), on.efficiency)
-
-    @property
-    def drafts(self) -> float:
-        """The decode steps of what drafts (`case`) before each verification."""
-        return float(self.tokens) if self.model else self.tokens * self.cost
-
-
-PLAIN = Drafting()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,16 +93,17 @@ def serve(
     served as the KV cache holds at the mean context. `chunk` is the largest number of prompt tokens in a
     step; if prompts need more, sequences wait for them, and fewer decode.
 
-    Raises a ValueError if a length is impossible or no sequence fits.
+    Raises a ValueError if a length is impossible, a draft model has another vocabulary, or no sequence fits.
     """
     if min(P, G) < 1 or not 0 <= cached < P or policy not in POLICIES:
         raise ValueError(
             f"P={P}, G={G}, cached={cached}, policy={policy!r}: write at least 1 token each, fewer cached "
             f"ones than P, and the policy {' or '.join(map(repr, POLICIES))}"
         )
+    drafting.check(model)
     mean = P + G / 2
     if batch is None:
-        batch = largest_batch(model, layout, machine, S=ceil(mean), reserve=reserve)
+        batch = largest_batch(model, layout, machine, S=ceil(mean), reserve=reserve, drafting=drafting)
     if batch < 1:
         raise ValueError(
             f"batch={batch}: {model.name} has no room for a sequence of {mean:,.0f} tokens on {layout}; "

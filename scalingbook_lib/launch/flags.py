@@ -33,7 +33,7 @@ LAUNCHERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """A row of a table."""
+    """A row of a table; `as_of` is the day of the version, or the day on which its source was read."""
 
     flag: str
     also: tuple[str, ...]  # other spellings

@@ -12,7 +12,7 @@ leave, all of it for the pool.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scalingbook_lib.inference import Layout, memory
+from scalingbook_lib.inference import PLAIN, Drafting, Layout, memory
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 
@@ -45,14 +45,16 @@ def reserve(
     machine: Machine,
     *,
     step_tokens: int,
+    drafting: Drafting = PLAIN,
 ) -> float:
     """The share of the HBM that is neither weights, nor KV cache, nor the working memory of one sequence.
 
-    Activations are those of a step of `step_tokens` tokens, as an engine measures them when it starts.
+    Activations are those of a step of `step_tokens` tokens, as an engine measures them when it starts. The
+    weights of the draft model of `drafting` count with the others.
     """
     card = machine.chip.hbm_bytes
-    full = memory(model, layout, machine, batch=1, S=1, step_tokens=step_tokens)
+    full = memory(model, layout, machine, batch=1, S=1, step_tokens=step_tokens, drafting=drafting)
     least = memory(model, layout, machine, batch=1, S=1)
-    working = full.activations + full.logits
-    pool = rule.pool(fraction, card=card, weights=full.weights, working=working)
-    return min(max(1 - (full.weights + pool + least.activations + least.logits) / card, 0.0), 1.0)
+    weights, working = full.weights + full.draft_weights, full.activations + full.logits
+    pool = rule.pool(fraction, card=card, weights=weights, working=working)
+    return min(max(1 - (weights + pool + least.activations + least.logits) / card, 0.0), 1.0)

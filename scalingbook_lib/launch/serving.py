@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from scalingbook_lib.inference import Layout
+from scalingbook_lib.inference import Drafting, Layout
 from scalingbook_lib.launch.flags import meanings
 from scalingbook_lib.launch.memory_fraction import FractionRule, reserve
 from scalingbook_lib.launch.reading import Account, Reading
@@ -28,6 +28,11 @@ class Draft:
     def cost(self, of: Transformer) -> float:
         """The time of one drafted token over that of a plain decode step of a model; 0 with a draft model."""
         return 0.0 if self.model else self.layers / of.L
+
+    @property
+    def beside(self) -> Drafting:
+        """What is held beside the served model: the weights and the KV cache of a draft model."""
+        return Drafting(model=self.model)
 
 
 HEAD = Draft()
@@ -70,7 +75,8 @@ class ServingLaunch:
     def reserve(self) -> float:
         """The share of the HBM that the engine leaves, by its own rule."""
         tokens = -(-self.chunk // self.layout.attention_dp)  # of the group of a chip
-        return reserve(self.rule, self.fraction, self.model, self.layout, self.machine, step_tokens=tokens)
+        how: dict[str, Any] = {"step_tokens": tokens, "drafting": self.draft.beside}
+        return reserve(self.rule, self.fraction, self.model, self.layout, self.machine, **how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +220,7 @@ def machine_of(r: Reading, given: Given, needed: int, how: str) -> Machine:
     return machine
 
 
-def drafts_of(r: Reading, given: Given) -> tuple[int, Draft]:
+def drafts_of(r: Reading, given: Given, model: Transformer) -> tuple[int, Draft]:
     """The drafted tokens of a step and what drafts them; they count only with a known acceptance length."""
     drafts, draft = r.maybe("drafts", 0) or 0, HEAD
     method = r.word("spec").lower()
@@ -231,7 +237,7 @@ def drafts_of(r: Reading, given: Given) -> tuple[int, Draft]:
         draft = Draft(layers=0)
         r.idle("draft_model")
     elif method in _DRAFT_MODELS and r.given("draft_model"):
-        draft = _draft_model(r)
+        draft = _draft_model(r, model)
     else:
         r.idle("draft_model")
     return drafts, draft
@@ -243,16 +249,19 @@ _HEADS = re.compile(r"(?i)eagle|[-_/]mtp|medusa|hydra|speculator|dflash")
 """What the names of heads say, by which vLLM, too, finds the method."""
 
 
-def _draft_model(r: Reading) -> Draft:
+def _draft_model(r: Reading, model: Transformer) -> Draft:
     name = r.word("draft_model")
     if _HEADS.search(name):
         return HEAD
     try:
-        draft = Draft(find(name))
-        r.assume(f"The memory of the draft model {name} and its prefill are not counted.")
-        return draft
+        found = find(name)
     except ModelError:
         r.unexpressed(
             "draft_model", "it is not a model of the catalog; the drafts are those of a head of one layer"
         )
         return HEAD
+    if found.V != model.V:
+        sizes = f"has a vocabulary of {found.V:,} tokens, and {model.name} one of {model.V:,}"
+        raise r.refuse("draft_model", sizes, "write a draft model with the same vocabulary")
+    r.assume(f"The prefill of the draft model {name} is not counted.")
+    return Draft(found)

@@ -85,7 +85,7 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         )
     r.idle("draft_steps", "nodes")
     r.unexpressed("pool_tokens", "the pool is computed from --mem-fraction-static")
-    drafts, draft = drafts_of(r, given)
+    drafts, draft = drafts_of(r, given, what.model)
     if drafts > 1:  # the flag counts the tokens that a step verifies, with the one that is known
         drafts -= 1
     return ServingLaunch(

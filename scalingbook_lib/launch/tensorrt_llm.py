@@ -55,7 +55,7 @@ def read(r: Reading, given: Given) -> ServingLaunch:
         r.assume("Block reuse is on by default; no request is assumed to hit it (see --prefix-cache-hit).")
     r.idle("chunked")
     r.unexpressed("pool_tokens", "the pool is computed from the fraction")
-    drafts, draft = drafts_of(r, given)
+    drafts, draft = drafts_of(r, given, what.model)
     return ServingLaunch(
         launcher=NAME,
         model=what.model,

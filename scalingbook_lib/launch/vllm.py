@@ -75,7 +75,7 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     r.unexpressed("pool_bytes", "the pool is computed from --gpu-memory-utilization")
     if r.on("prefix") and not r.given("prefix"):
         r.assume("Prefix caching is on by default; no request is assumed to hit it (see --prefix-cache-hit).")
-    drafts, draft = drafts_of(r, given)
+    drafts, draft = drafts_of(r, given, what.model)
     found = ServingLaunch(
         launcher=NAME,
         model=what.model,
@@ -99,9 +99,10 @@ def _refuse_long(r: Reading, one: ServingLaunch) -> None:
     """Refuse a maximum length that the KV cache does not hold once: vLLM does not start with it."""
     if one.max_length is None:
         return
-    how: dict[str, Any] = {"S": one.max_length, "reserve": one.reserve}
-    held = concurrency(one.model, one.layout, one.machine, **how) if one.reserve < 1 else 0.0
-    fits = largest_batch(one.model, one.layout, one.machine, S=1, reserve=one.reserve)
+    how: dict[str, Any] = {"reserve": one.reserve, "drafting": one.draft.beside}
+    on = one.model, one.layout, one.machine
+    held = concurrency(*on, S=one.max_length, **how) if one.reserve < 1 else 0.0
+    fits = largest_batch(*on, S=1, **how)
     if fits and held < 1:  # what does not fit at all is told by the answer
         raise r.refuse(
             "max_length",

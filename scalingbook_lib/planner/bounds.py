@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scalingbook_lib.inference.case import ServingCase
 from scalingbook_lib.inference.constants import ProductCost
-from scalingbook_lib.inference.serve import PLAIN, Drafting
+from scalingbook_lib.inference.drafting import PLAIN, Drafting
 from scalingbook_lib.inference.step import prefilled
 from scalingbook_lib.rules import usd_per_million
 from scalingbook_lib.steps.heads import whole_heads

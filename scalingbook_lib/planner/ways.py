@@ -50,6 +50,7 @@ class Ways:
     _shapes: dict[tuple[int, ...], ServingShape] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.drafting.check(self.model)
         self.tried = self.tried | {name: (self.fixed[name],) for name in WAYS if name in self.fixed}
 
     @property
@@ -76,17 +77,18 @@ class Ways:
     def _most(self, machine: Machine, layout: Layout) -> Iterator[tuple[str, int]]:
         """The number of sequences that fit, half generated on average; if none fits, the reason is kept."""
         S, s = ceil(self.P + self.G / 2), self._shape(layout)
-        fit = room_for(s, machine, S=S, reserve=self.reserve)
+        held: dict[str, Any] = {"S": S, "reserve": self.reserve, "draft": self.drafting.shape(layout)}
+        fit = room_for(s, machine, **held)
         for policy in self.policies:
             most = fit
             if policy == "chunked" and fit < self.chunk:  # a step has more tokens than sequences
-                most = room_for(s, machine, S=S, reserve=self.reserve, step_tokens=self.chunk)
+                most = room_for(s, machine, step_tokens=self.chunk, **held)
             if most:
                 yield policy, most
                 continue
-            held = held_by(s, machine, batch=1, S=S, reserve=self.reserve)
-            if self.rejections.count("memory", 1, held.total):
-                self.rejections.closest("memory", f"{layout}: {held}", None, held.total)
+            one = held_by(s, machine, batch=1, **held)
+            if self.rejections.count("memory", 1, one.total):
+                self.rejections.closest("memory", f"{layout}: {one}", None, one.total)
 
     def _shape(self, layout: Layout) -> ServingShape:
         """Return the shape; layouts that differ only in stages and cache sharding share the work."""

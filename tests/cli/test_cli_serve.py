@@ -131,3 +131,53 @@ def test_a_draft_model_with_few_heads_runs_on_fewer_chips():
     assert drafting.layout(Layout(tp=8)).tp == 4
     with pytest.raises(ValueError, match="costs as much as its own decode step"):
         replace(drafting, cost=0.1)
+
+
+DRAFTS = "--draft-tokens 3 --acceptance-length 2.5 --draft-model"
+
+
+@pytest.mark.parametrize("layout", [Layout(tp=8), Layout(tp=4, pp=2), Layout(tp=8, attention_dp=2)])
+def test_a_draft_model_s_weights_and_kv_cache_are_on_the_chips_that_run_it(layout):
+    draft = models.find("Llama 3.1 8B")
+    drafting = Drafting(tokens=3, acceptance_length=2.5, model=draft)
+    how = {"batch": 16, "S": 4096, "reserve": 0.1}
+    alone = inference.memory(MODEL, layout, NODE, **how)
+    both = inference.memory(MODEL, layout, NODE, **how, drafting=drafting)
+    own = inference.memory(draft, drafting.layout(layout), NODE, **how)
+    assert (both.draft_weights, both.draft_kv) == (own.weights, own.kv)
+    assert both.draft_weights == pytest.approx(2 * draft.params / layout.tp, rel=0.01)
+    assert both.draft_kv == pytest.approx(16 * 4096 * 2 * 32 * 8 * 128 * 2 / layout.tp)
+    assert both.total == pytest.approx(alone.total + own.weights + own.kv)
+
+
+def test_a_draft_model_leaves_less_room_for_sequences():
+    drafting = Drafting(tokens=3, acceptance_length=2.5, model=models.find("Llama 3.1 8B"))
+    how = {"S": 4096, "reserve": 0.1}
+    most = inference.largest_batch(MODEL, LAYOUT, NODE, **how, drafting=drafting)
+    assert most < inference.largest_batch(MODEL, LAYOUT, NODE, **how)
+    assert inference.memory(MODEL, LAYOUT, NODE, batch=most, **how, drafting=drafting).fits
+    assert not inference.memory(MODEL, LAYOUT, NODE, batch=most + 1, **how, drafting=drafting).fits
+    held = inference.concurrency(MODEL, LAYOUT, NODE, **how, drafting=drafting)
+    assert most <= held < most + 1
+    how = {"P": 2048, "G": 4096, "reserve": 0.1, "drafting": drafting}
+    assert inference.serve(MODEL, NODE, LAYOUT, **how).slots == most
+
+
+def test_serve_counts_the_memory_of_a_draft_model(ask):
+    line = f"serve llama-3.1-70b h100:8 --tp 8 --as-written --batch 16 {DRAFTS} llama-3.1-8b --json"
+    parts = ask(line).values["memory_bytes_by_part"]
+    assert parts["draft weights"] > 2e9
+    assert parts["draft kv"] > 0
+    told = ask(f"serve llama-3.1-70b h100:4 --batch 1 {DRAFTS} llama-3.1-405b")
+    assert told.code == 1
+    assert "draft weights 203 GB" in " ".join(told.out.split())
+
+
+def test_a_draft_model_with_another_vocabulary_is_refused(ask):
+    told = ask(f"serve llama-3.1-70b h100:8 {DRAFTS} qwen3-0.6b")
+    assert told.code == 2
+    said = "Qwen3 0.6B has a vocabulary of 151,936 tokens, and Llama 3 70B one of 128,256"
+    assert said in " ".join(told.err.split())
+    other = Drafting(tokens=3, acceptance_length=2.5, model=models.find("qwen3-0.6b"))
+    with pytest.raises(ValueError, match="write a draft model with the same vocabulary"):
+        steady(drafting=other)

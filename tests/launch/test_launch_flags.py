@@ -2,6 +2,7 @@
 
 import csv
 import re
+from datetime import date
 from importlib import resources
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def test_every_row_has_a_type_an_effect_a_source_and_a_version(launcher):
         assert row.effect == ("none",) or "none" not in row.effect
         assert row.source
         assert row.version
-        assert re.match(r"20\d\d", row.as_of)
+        assert date.fromisoformat(row.as_of)
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)

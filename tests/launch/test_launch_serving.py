@@ -121,6 +121,37 @@ def test_what_drafts_is_a_model_a_head_or_a_lookup(config, model, layers):
     assert one.draft.cost(one.model) == (0 if model else layers / one.model.L)
 
 
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (CARD, f"vllm serve {LLAMA} -tp 4 --gpu-memory-utilization 0.8"),
+        (STATIC, f"python -m sglang.launch_server --model-path {LLAMA} --tp 4 --mem-fraction-static 0.8"),
+    ],
+)
+def test_the_weights_of_a_draft_model_leave_less_for_the_caches(rule, text):
+    """The pool of blocks is what the draft model's weights leave, and both models have caches in it."""
+    drafts = {
+        CARD: f""" --speculative-config '{{"model": "{SMALL}", "num_speculative_tokens": 5}}'""",
+        STATIC: f" --speculative-algorithm STANDALONE --speculative-draft-model-path {SMALL}"
+        " --speculative-num-draft-tokens 5",
+    }
+    one = read(text + drafts[rule], acceptance_length=3.0)
+    how = {"S": 4096, "drafting": one.draft.beside}
+    held = inference.memory(one.model, one.layout, one.machine, batch=1, step_tokens=one.chunk, **how)
+    weights, working = held.weights + held.draft_weights, held.activations + held.logits
+    pool = rule.pool(0.8, card=one.machine.chip.hbm_bytes, weights=weights, working=working)
+    batch = inference.largest_batch(one.model, one.layout, one.machine, reserve=one.reserve, **how)
+    full = inference.memory(one.model, one.layout, one.machine, batch=batch, **how)
+    assert full.draft_kv > 0
+    assert 0.95 * pool < full.kv + full.draft_kv <= pool
+
+
+def test_a_draft_model_with_another_vocabulary_does_not_start():
+    config = '{"model": "Qwen/Qwen3-0.6B", "num_speculative_tokens": 5}'
+    with pytest.raises(LaunchError, match=r"vocabulary of 151,936 tokens, and Llama 3 70B one of 128,256; w"):
+        read(f"vllm serve {LLAMA} -tp 4 --speculative-config '{config}'", acceptance_length=3.0)
+
+
 def test_a_draft_without_an_acceptance_length_is_not_listed_as_used():
     text = "--speculative-algorithm EAGLE --speculative-num-steps 3 --speculative-num-draft-tokens 4"
     one = read(f"python -m sglang.launch_server --model-path {V3} --tp 8 {text}", chips.H200)

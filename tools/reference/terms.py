@@ -16,7 +16,7 @@ from tools.environment import ROOT
 TABLE = ROOT / "data" / "terms.csv"
 PAGE = ROOT / "glossary.md"
 _BLOCK = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
-_ENTRY = re.compile(r"(?P<forms>(?:^[A-Za-z0-9].*\n)+)  (?P<meaning>.+)", re.MULTILINE)
+_ENTRY = re.compile(r"(?P<forms>(?:^\w.*\n)+)  (?P<meaning>.+)", re.MULTILINE)
 _HEADING = re.compile(r"(?P<labels>(?:^\([\w-]+\)=\n)+)#+ .+\n", re.MULTILINE)
 _LABEL = re.compile(r"^(- |\d\. )?\*\*[^*]+\*\*|\*\*[^*]+\*\*(?=:)", re.MULTILINE)
 _SIGNS = re.compile(r"[\d$`{]|[.:]$")
@@ -53,8 +53,9 @@ def headwords() -> dict[str, str]:
 
 @cache
 def sections() -> dict[str, str]:
-    """Return the text of every labeled section of the chapters and the notation page."""
-    texts = [page.text for page in pages.every()] + [(ROOT / "notation.md").read_text(encoding="utf-8")]
+    """Return the text of every labeled section of the chapters and the two pages that also teach terms."""
+    texts = [page.text for page in pages.every()]
+    texts += [(ROOT / name).read_text(encoding="utf-8") for name in ("notation.md", "many-hosts.md")]
     return {label: text for source in texts for label, text in _sections(_BLOCK.sub("", source))}
 
 

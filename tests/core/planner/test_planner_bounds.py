@@ -31,6 +31,7 @@ NODE, FOUR, TORUS = (
     Slice.of(chips.V5P, "2x2x2"),
 )
 DRAFTED = Drafting(tokens=5, acceptance_length=3.1, model=models.find("Llama 3.2 1B"))
+DRAFTED_32K = replace(DRAFTED, model=replace(models.find("Llama 3.2 1B"), V=32_000))  # as of EXPERTS
 HEAD = Drafting(tokens=1, acceptance_length=1.8, cost=1 / 27)
 CASES = [
     (DENSE, TORUS, 1024, 512, PEAK, {}),
@@ -50,7 +51,7 @@ CASES = [
     (DENSE, NODE, 900, 700, REAL, {"drafting": Drafting(tokens=3, acceptance_length=2.4, cost=1 / 32)}),
     (DENSE, TORUS, 900, 2, PEAK, {"drafting": Drafting(tokens=4, acceptance_length=4.5, cost=0.1)}),
     (DENSE, NODE, 2000, 500, REAL, {"drafting": DRAFTED, "cached": 1990}),
-    (EXPERTS, NODE, 1024, 512, REAL, {"fixed": {"weights": FP8}, "drafting": DRAFTED, "cached": 512}),
+    (EXPERTS, NODE, 1024, 512, REAL, {"fixed": {"weights": FP8}, "drafting": DRAFTED_32K, "cached": 512}),
     (LATENT, TORUS, 5000, 300, REAL, {"cached": 2500, "drafting": HEAD}),
     (WINDOWS, NODE, 3000, 200, REAL, {"cached": 2999, "drafting": HEAD}),
 ]  # fmt: skip
