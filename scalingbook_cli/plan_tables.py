@@ -111,16 +111,29 @@ class Confidence:
             return f"our count is off by up to {percent(self.margin.error)} on published runs"
         return f"fits with a probability {_probability(self.margin.probability(total, hbm_bytes))}"
 
+    def _probability(self, step: TrainingStep) -> float:
+        return self.margin.probability(step.memory.total, step.machine.chip.hbm_bytes)
+
     @property
     def table(self) -> TextTable:
-        """The nearest published plan, and its predicted step for the question; the plan has to fit it."""
+        """The nearest published plan, its predicted step for the question, and how likely the step fits."""
         plan, step = self.near.plan, self.near.step
         if step is None:
             raise ValueError(str(self.near))
         run = f"{plan.model}, {plan.shape.chips:,} {plan.chip}, {count(plan.shape.T)} tokens"
-        row = (run, plan.degrees, percent(plan.mfu), si(step.total_s, "s"), si(step.memory.total, "B"))
-        columns = ("published run", "plan", "its MFU", "time here", "memory here")
+        here = si(step.total_s, "s"), si(step.memory.total, "B"), self._fits(step)
+        row = (run, plan.degrees, percent(plan.mfu), *here)
+        columns = ("published run", "plan", "its MFU", "time here", "memory here", "fits")
         return TextTable("Nearest published plan", columns, (row,), words=(0, 1))
+
+    def _fits(self, step: TrainingStep) -> str:
+        """Return how likely a step fits, as a cell; 'too tight' with less headroom than the search asks."""
+        total, hbm_bytes = step.memory.total, step.machine.chip.hbm_bytes
+        if total > hbm_bytes:
+            return "no"
+        likely = self._probability(step)
+        tight = ", too tight" if total > (1 - self.headroom) * hbm_bytes else ""
+        return f"{'>99%' if likely > 0.99 else percent(likely)}{tight}"
 
     def values(self, step: TrainingStep) -> dict[str, object]:
         """The same for JSON."""
@@ -129,7 +142,7 @@ class Confidence:
             "p80_step_time_s": self.objective.p80(step),
             "degrees_not_published": list(self.objective.outside(step.plan)),
             "headroom": self.headroom,
-            "fits_with_probability": self.margin.probability(step.memory.total, step.machine.chip.hbm_bytes),
+            "fits_with_probability": self._probability(step),
             "memory_count_error": self.margin.error,
             "nearest_published": {
                 **fields_of(near.plan, "id", "model", "chip", "mfu"),
@@ -138,6 +151,7 @@ class Confidence:
                 "plan": {name: getattr(near.plan.on(step.chips), name) for name in _SPLIT},
                 "step_time_s": near.step.total_s if near.step else None,
                 "memory_bytes": near.step.memory.total if near.step else None,
+                "fits_with_probability": self._probability(near.step) if near.step else None,
             },
         }
 
