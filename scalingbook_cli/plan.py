@@ -18,13 +18,14 @@ from scalingbook_lib.calibrated.training_efficiency import Software
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.launch import emit as launch_commands
 from scalingbook_lib.launch import training as training_launches
-from scalingbook_lib.machines import Chip, Machine
+from scalingbook_lib.machines import Chip, Cluster, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.quantized import named_format
 from scalingbook_lib.planner import Ranking
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
 from scalingbook_lib.units import BF16, DType, percent
+from scalingbook_lib.words import pluralize
 
 
 @click.command(
@@ -103,6 +104,8 @@ def command(
     dp · fsdp · tp · cp · pp. If no plan is possible, the command prints the reasons, and the exit code is 1.
     """
     fixed = written_fields(options, machine.chip)
+    if model.experts:
+        _check_domains(machine, fixed.get("expert_domains"))
     tried: dict[str, tuple[Any, ...]] = {}
     if emit:
         expressed, tried = launch_commands.searched(emit, model)
@@ -154,6 +157,16 @@ def command(
 
 _CANDIDATES = 20
 """The best plans among which one is sought that a launcher can express."""
+
+
+def _check_domains(machine: Machine, limit: int | None) -> None:
+    """Refuse a limit on the domains of a token's experts above the number of domains."""
+    domains = machine.chips // machine.domain if isinstance(machine, Cluster) else 1
+    if limit is not None and limit > max(domains, 1):
+        raise ValueError(
+            f"--expert-domains {limit:,} is more than the {pluralize(max(domains, 1), 'domain')} of "
+            f"{machine.name}; write at most {max(domains, 1):,}, or leave the option out for experts in any"
+        )
 
 
 def _efficiency(
@@ -218,6 +231,7 @@ class PlanRequest:
             sequences = reading.sequences(batch, T)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--batch") from error
+        shared.check_expert_skew(model, expert_skew)
         shares = _efficiency(efficiency, machine.chip, fixed, software, kernel)
         if expert_skew is not None:
             shares = replace(shares, expert_skew=expert_skew)

@@ -89,14 +89,25 @@ def search_values(ranking: Ranking) -> dict[str, object]:
 
 
 def nearest_published(confidence: Confidence) -> TextTable:
-    """The nearest published plan, and its predicted step for the question; the plan has to fit it."""
+    """The nearest published plan, its predicted step for the question, and how likely the step fits."""
     plan, step = confidence.near.plan, confidence.near.step
     if step is None:
         raise ValueError(str(confidence.near))
     run = f"{plan.model}, {plan.shape.chips:,} {plan.chip}, {count(plan.shape.T)} tokens"
-    row = (run, plan.degrees, percent(plan.mfu), si(step.total_s, "s"), si(step.memory.total, "B"))
-    columns = ("published run", "plan", "its MFU", "time here", "memory here")
+    here = si(step.total_s, "s"), si(step.memory.total, "B"), _fits(confidence, step)
+    row = (run, plan.degrees, percent(plan.mfu), *here)
+    columns = ("published run", "plan", "its MFU", "time here", "memory here", "fits")
     return TextTable("Nearest published plan", columns, (row,), words=(0, 1))
+
+
+def _fits(confidence: Confidence, step: TrainingStep) -> str:
+    """Return how likely a step fits, as a cell; 'too tight' with less headroom than the search asks."""
+    total, hbm_bytes = step.memory.total, step.machine.chip.hbm_bytes
+    if total > hbm_bytes:
+        return "no"
+    likely = confidence.probability(step)
+    tight = ", too tight" if total > (1 - confidence.headroom) * hbm_bytes else ""
+    return f"{'>99%' if likely > 0.99 else percent(likely)}{tight}"
 
 
 def confidence_values(confidence: Confidence, step: TrainingStep) -> dict[str, object]:
@@ -106,9 +117,7 @@ def confidence_values(confidence: Confidence, step: TrainingStep) -> dict[str, o
         "p80_step_time_s": confidence.objective.p80(step),
         "degrees_not_published": list(confidence.objective.outside(step.plan)),
         "headroom": confidence.headroom,
-        "fits_with_probability": confidence.margin.probability(
-            step.memory.total, step.machine.chip.hbm_bytes
-        ),
+        "fits_with_probability": confidence.probability(step),
         "memory_count_error": confidence.margin.error,
         "nearest_published": {
             **fields_of(near.plan, "id", "model", "chip", "mfu"),
@@ -117,6 +126,7 @@ def confidence_values(confidence: Confidence, step: TrainingStep) -> dict[str, o
             "plan": {name: getattr(near.plan.on(step.chips), name) for name in _SPLIT},
             "step_time_s": near.step.total_s if near.step else None,
             "memory_bytes": near.step.memory.total if near.step else None,
+            "fits_with_probability": confidence.probability(near.step) if near.step else None,
         },
     }
 

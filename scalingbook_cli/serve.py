@@ -215,6 +215,7 @@ class ServeRequest:
         return cls(**{name: typed[name] for name in names}, weights_written=typed.get("weights") is not None)
 
     def __post_init__(self) -> None:
+        shared.check_expert_skew(self.model, self.expert_skew)
         if self.reserve is not None and self.gpu_memory_utilization is not None:
             raise ValueError("--reserve and --gpu-memory-utilization say the same; write only one of them")
         if (self.draft_tokens is None) != (self.acceptance_length is None):
@@ -405,7 +406,7 @@ class ServeRequest:
         details = shared.search_lines(found.searched, found.rejected)
         if not found.points:
             told = {"feasible": False, "reasons": [str(r) for r in found.rejected]}
-            misses = "; ".join(one.why for one in found.rejected[:2]) or "no layout meets the targets"
+            misses = "; ".join(one.why for one in found.misses)
             refusal = f"No layout is possible for {self.model.name} on {self.machine.name}: {misses}"
             return Answer(summary=refusal, values=self.values | told | values, details=details, refused=True)
         return self._answer(found.best.serving, (serve_tables.front(found, keep),), values, details)

@@ -14,6 +14,7 @@ from scalingbook_cli.answer import (
 )
 from scalingbook_lib import inference, training
 from scalingbook_lib.machines.chip import Chip
+from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Rejected
 from scalingbook_lib.units import DType, percent, si
 
@@ -30,6 +31,12 @@ def way_values(way: Way) -> dict[str, object]:
 def rejected_values(found: Iterable[Rejected]) -> list[dict[str, object]]:
     """The rejections of a search as dictionaries."""
     return [{"kind": r.kind, "count": r.count, "nearest": r.why} for r in found]
+
+
+def check_expert_skew(model: Transformer, skew: float | None) -> None:
+    """Refuse a skew of the load of experts for a model without experts."""
+    if skew is not None and model.experts is None:
+        raise ValueError(f"--expert-skew {skew:g}: {model.name} has no experts; leave the option out")
 
 
 def assumed_table(sentences: Iterable[str]) -> tuple[TextTable, ...]:

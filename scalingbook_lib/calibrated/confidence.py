@@ -26,10 +26,14 @@ class Confidence:
         total, hbm_bytes = step.memory.total, step.machine.chip.hbm_bytes
         if total > hbm_bytes:
             return f"our count is off by up to {percent(self.margin.error)} on published runs"
-        return f"fits with a probability {_probability(self.margin.probability(total, hbm_bytes))}"
+        return f"fits with a probability {_in_words(self.probability(step))}"
+
+    def probability(self, step: TrainingStep) -> float:
+        """The probability that a step fits, from the errors of the memory count."""
+        return self.margin.probability(step.memory.total, step.machine.chip.hbm_bytes)
 
 
-def _probability(value: float) -> str:
+def _in_words(value: float) -> str:
     """Return a probability as a phrase: 'of 93%', 'above 99%'."""
     return "above 99%" if value > 0.99 else "below 1%" if value < 0.01 else f"of {percent(value)}"
 

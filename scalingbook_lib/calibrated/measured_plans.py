@@ -124,18 +124,20 @@ def ranges(shape: Shape, among: Iterable[MeasuredPlan] | None = None) -> Measure
     )
 
 
-def nearest(shape: Shape, plan: Plan, chip: str = "") -> MeasuredPlan:
-    """The published plan that is closest in shape, then in its degrees; of equals, that on the same chip.
+def by_nearness(shape: Shape, plan: Plan, chip: str = "") -> list[MeasuredPlan]:
+    """The published plans, the closest in shape and degrees first; of equals, that on the same chip first.
 
-    It trains all weights if the shape does, or adapters beside frozen weights: a step of the two differs by
-    a third of its matmuls and by the optimizer's state.
+    Runs of this very shape on the same chip precede all others. All train all weights if the shape does, or
+    adapters beside frozen weights: a step of the two differs by a third of its matmuls and by the optimizer's
+    state.
     """
 
-    def distance(one: MeasuredPlan) -> tuple[float, bool, str]:
+    def distance(one: MeasuredPlan) -> tuple[bool, float, bool, str]:
         degrees = sum(log2(getattr(plan, name) / one.degree(name)) ** 2 for name in DEGREES)
-        return (2 * shape.distance(one.shape) + degrees, one.chip != chip, one.id)
+        differs = one.shape != shape or one.chip != chip
+        return (differs, 2 * shape.distance(one.shape) + degrees, one.chip != chip, one.id)
 
-    return min((one for one in measured_plans() if one.shape.frozen == shape.frozen), key=distance)
+    return sorted((one for one in measured_plans() if one.shape.frozen == shape.frozen), key=distance)
 
 
 def _within(a: float, b: float, factor: float) -> bool:

@@ -6,11 +6,12 @@ Where no plan leaves the headroom, it takes one that fits within the error of th
 Chapter: Training Llama 3.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from scalingbook_lib import planner
-from scalingbook_lib.calibrated.measured_plans import MeasuredPlan, Shape, nearest
+from scalingbook_lib.calibrated.measured_plans import MeasuredPlan, Shape, by_nearness
 from scalingbook_lib.calibrated.memory_margin import MemoryMargin, memory_margin
 from scalingbook_lib.calibrated.pessimistic import OUTSIDE, Pessimistic
 from scalingbook_lib.machines import Chip, Machine
@@ -43,7 +44,7 @@ def habits(model: Transformer, chip: Chip) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published(Result):
-    """The nearest published plan, and its predicted step for the question; None where it does not divide."""
+    """The nearest published plan, and its predicted step for the question; None where none divides."""
 
     plan: MeasuredPlan
     step: TrainingStep | None
@@ -51,8 +52,8 @@ class Published(Result):
     def __str__(self) -> str:
         if self.step is None:
             return (
-                f"The nearest published plan is that of {self.plan}. Its degrees do not divide this model, "
-                "batch or number of chips."
+                f"The nearest published plan is that of {self.plan}. No published plan divides this model, "
+                "batch and number of chips."
             )
         return (
             f"The nearest published plan is that of {self.plan}. Here it is predicted to take "
@@ -168,17 +169,17 @@ def recommend(
 
 
 def published(model: Transformer, machine: Machine, found: TrainingStep) -> Published:
-    """The nearest published plan to the plan of a step, with its own step for the same question."""
+    """The nearest published plan that divides this model, batch and machine, with its step for them."""
     plan = found.plan
-    one = nearest(Shape.of(model, plan.chips, found.T, plan.frozen), plan, machine.chip.name)
+    near = by_nearness(Shape.of(model, plan.chips, found.T, plan.frozen), plan, machine.chip.name)
     types = {name: getattr(plan, name) for name in TYPES}
     software: dict[str, Any] = {name: getattr(plan, name) for name in ("collective_matmul", "logit_bytes")}
-    theirs = replace(one.on(machine.chips, plan.dcn), **types, **software)
     how: dict[str, Any] = {"batch": found.batch, "T": found.T, "efficiency": found.efficiency}
-    try:
-        return Published(plan=one, step=step(model, machine, theirs, **how))
-    except ValueError:  # its degrees do not divide this model, batch or machine
-        return Published(plan=one, step=None)
+    for one in near:
+        with suppress(ValueError):  # its degrees do not divide this model, batch or machine
+            theirs = replace(one.on(machine.chips, plan.dcn), **types, **software)
+            return Published(plan=one, step=step(model, machine, theirs, **how))
+    return Published(plan=near[0], step=None)
 
 
 def fit_sentence(memory: TrainingMemory, margin: MemoryMargin) -> str:

@@ -35,11 +35,17 @@ _KERNEL = re.compile(
     r"and limit (?P<limit>[\d.]+[KMGT]?) exceeded scoped vmem limit by [\d.]+[KMGT]?)\.",
     re.S,
 )
+# TPUs name the one buffer that did not fit at run time, and how much is free: "Attempting to allocate 16.00G.
+# That was not possible. There are 14.36G free.", "Attempting to reserve 12.50G at the bottom of memory."
+_TPU_BUFFER = re.compile(
+    r"Attempting to (?:allocate|reserve) (?P<asked>[\d.]+[KMGT]?)\b"
+    r"(?:[^;]*?There are (?P<free>[\d.]+[KMGT]?)B? free)?"
+)
 _FORMS = (_SPACE, _TOTAL, _ONE_BUFFER, _KERNEL)
 # A GPU's allocator names the one allocation that failed, and never the GPU's capacity; if a program
 # requested it, XLA lists the program's total. "6291456 bytes", "32.00GiB", "2.00GiB (2147483648B)".
 _GPU = re.compile(
-    r"(?:Out of memory (?:while )?trying to allocate|Failed to allocate request for) "
+    r"(?:Out of memory (?:(?:while )?trying to allocate|allocating)|Failed to allocate request for) "
     r"(?P<asked>[\d.]+ ?[KMGT]?i?B?)(?: \((?P<exact>\d+)B\))?"
 )
 _GPU_PART = re.compile(r"^ *(?P<part>[\w ]+?) allocation: +(?P<size>[\d.]+[KMGT]?i?B)$", re.M)
@@ -70,6 +76,9 @@ _PYTORCH_SIZES = {
 }  # of the messages since 2.1 and before
 
 
+_NAMED = ("kind", "arguments", "asked_bytes", "free_bytes", "parts")  # keyword-only fields of DoesNotFit
+
+
 @dataclass(frozen=True, slots=True)
 class HbmAllocation:
     """A buffer that needs memory: its size in bytes and its purpose."""
@@ -87,8 +96,9 @@ class DoesNotFit(RuntimeError):
     `limit_bytes` is 0 if the message does not state it, as on a GPU. `largest`: the largest buffers, if the
     compiler lists them; `arguments`: the program's arguments, if it does not. `kind`: the purpose of the
     memory in the compiler's words ('HLO temporaries'). `scoped_vmem`: the compiler's own sentence, if one
-    kernel requested more VMEM than a kernel may have. On a GPU, `asked_bytes` is the allocation that failed,
-    and `parts` is what the whole program needs, if XLA lists it.
+    kernel requested more VMEM than a kernel may have. On a GPU, and on a TPU at run time, `asked_bytes` is
+    the allocation that failed, where `free_bytes` were free, and `parts` is what the whole program needs, if
+    XLA lists it.
     """
 
     def __init__(
@@ -102,16 +112,17 @@ class DoesNotFit(RuntimeError):
         kind: str = "",
         arguments: tuple[HbmAllocation, ...] = (),
         asked_bytes: int = 0,
+        free_bytes: int | None = None,
         parts: tuple[HbmAllocation, ...] = (),
     ):
         super().__init__(memory, used_bytes, limit_bytes, largest, scoped_vmem)
         self.memory, self.used_bytes, self.limit_bytes = memory, used_bytes, limit_bytes
         self.largest, self.scoped_vmem, self.kind, self.arguments = largest, scoped_vmem, kind, arguments
-        self.asked_bytes, self.parts = asked_bytes, parts
+        self.asked_bytes, self.free_bytes, self.parts = asked_bytes, free_bytes, parts
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles every field: the default would lose the keyword-only ones."""
-        named = {name: getattr(self, name) for name in ("kind", "arguments", "asked_bytes", "parts")}
+        named = {name: getattr(self, name) for name in _NAMED}
         return partial(DoesNotFit, **named), self.args
 
     def with_arguments(self, arguments: tuple[HbmAllocation, ...]) -> "DoesNotFit":
@@ -126,6 +137,7 @@ class DoesNotFit(RuntimeError):
             kind=self.kind,
             arguments=shown,
             asked_bytes=self.asked_bytes,
+            free_bytes=self.free_bytes,
             parts=self.parts,
         )
 
@@ -136,7 +148,7 @@ class DoesNotFit(RuntimeError):
                 f"{binary(self.limit_bytes)}; use smaller tiles, or raise vmem_limit_bytes"
             )
         if self.asked_bytes:
-            return self._of_gpu()
+            return self._of_allocation()
         most = max(self.parts, key=lambda part: part.nbytes, default=None)
         remedies = {
             "HBM": _RECOMPUTE
@@ -177,14 +189,17 @@ class DoesNotFit(RuntimeError):
             )
         return f"; {arguments}, results and temporaries the rest"
 
-    def _of_gpu(self) -> str:
-        """The sentence about a GPU, whose messages state neither its capacity nor what else is allocated."""
+    def _of_allocation(self) -> str:
+        """The sentence about one allocation; its message seldom states the capacity or what else is there."""
         has = f", and the GPU has {binary(self.limit_bytes)}" if self.limit_bytes else ""
         if not self.parts:
+            device = "TPU" if self.memory == "HBM" else "GPU"
+            free = "" if self.free_bytes is None else f", where {binary(self.free_bytes)} were free"
+            pieces = " in pieces" * (self.asked_bytes <= (self.free_bytes or 0))
             return (
-                f"an allocation of {binary(self.asked_bytes)} of GPU memory does not fit next to the data "
-                f"already on the GPU{has}; make the arrays smaller, shard them over more GPUs, or donate "
-                "arguments that are not needed afterwards"
+                f"an allocation of {binary(self.asked_bytes)} of {self.memory} does not fit next to the data "
+                f"already on the {device}{free}{pieces}{has}; make the arrays smaller, shard them over more "
+                f"{device}s, or donate arguments that are not needed afterwards"
             )
         largest = f"; the largest: {'; '.join(map(str, self.largest[:3]))}" if self.largest else ""
         most = max(self.parts, key=lambda part: part.nbytes)
@@ -212,7 +227,7 @@ def read(message: str) -> DoesNotFit | None:
         return None
     found = next(filter(None, (form.search(message) for form in _FORMS)), None)
     if found is None:
-        return _read_gpu(message)
+        return _read_gpu(message) or _read_tpu(message)
     if found.re is _KERNEL:
         return DoesNotFit(
             found["memory"].upper(), _bytes(found["used"]), _bytes(found["limit"]), scoped_vmem=found["said"]
@@ -281,6 +296,15 @@ def _read_gpu(message: str) -> DoesNotFit | None:
         asked_bytes=asked_bytes,
         parts=tuple(sorted(parts, key=lambda part: -part.nbytes)),
     )
+
+
+def _read_tpu(message: str) -> DoesNotFit | None:
+    """The error that a TPU's allocator reports at run time."""
+    if (found := _TPU_BUFFER.search(message)) is None:
+        return None
+    asked_bytes, free = _bytes(found["asked"]), found["free"]
+    free_bytes = None if free is None else _bytes(free)
+    return DoesNotFit("HBM", asked_bytes, 0, asked_bytes=asked_bytes, free_bytes=free_bytes)
 
 
 def _listed(arguments: tuple[HbmAllocation, ...], limit: int = 3) -> str:

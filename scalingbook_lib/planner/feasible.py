@@ -88,9 +88,11 @@ class Feasible:
                 miss = _closer(miss, Infeasible("mesh", shape.tp * shape.cp * fsdp, refused))
             else:
                 return None
-        copy, asked = shape.tp * shape.cp * fsdp, ", ".join(map(str, self.space.expert_degrees))
-        none = f"none of ep={asked} divides the {copy:,} chips that hold one replica of a stage"
-        return miss or Infeasible("experts", copy, none)
+        copy, asked = shape.tp * shape.cp * fsdp, " or ".join(map(str, self.space.expert_degrees))
+        hold = "chip that holds" if copy == 1 else "chips that hold"
+        none = f"ep={asked} does not divide the {copy:,} {hold} one replica of a stage"
+        # more chips are closer to what can be
+        return miss or Infeasible("experts", self.space.machine.chips / copy, none)
 
     def sharings(self, g: Group, fsdp: int) -> list[Sharing]:
         """Return the placements of experts that divide and whose mesh the machine has."""

@@ -14,6 +14,8 @@ from scalingbook_lib.planner.rejections import Rejected
 from scalingbook_lib.units import Result, count, rounded, si
 
 USD, HOURS = "USD", "chip-hours"
+LATENCY, BATCH = "latency", "the batch size"
+"""The kinds of rejection of options that miss the targets, and of batch sizes that do not fit."""
 
 
 class Option(NamedTuple):
@@ -118,6 +120,12 @@ class Front(Result):
             f"{self.layouts:,} layouts, {self.ways:,} with batch sizes, {self.judged:,} evaluated, "
             f"{len(self.points):,} on the Pareto front"
         )
+
+    @property
+    def misses(self) -> tuple[Rejected, ...]:
+        """Why there is no option: the targets or the batch size if anything fits, or the most frequent."""
+        late = tuple(one for one in self.rejected if one.kind in (LATENCY, BATCH))
+        return late or self.rejected[:2]
 
     def price(self, option: Option) -> str:
         """The cost of a million output tokens with three significant digits: '$4.00' and '$12.4'."""

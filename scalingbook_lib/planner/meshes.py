@@ -3,6 +3,7 @@
 Chapter: Training Llama 3.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -56,6 +57,12 @@ def divisors(n: int) -> tuple[int, ...]:
     """All divisors of n, ascending: divisors(12) = 1, 2, 3, 4, 6, 12."""
     low = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]  # each has a partner n/d at or above √n
     return tuple(sorted({*low, *(n // d for d in low)}))
+
+
+def indivisible(name: str, asked: Iterable[int], whole: int, what: str) -> str:
+    """Why none of the degrees that are asked for is possible: 'tp=3 does not divide the 64 chips; ...'."""
+    degrees, possible = " or ".join(map(str, asked)), ", ".join(map(str, divisors(whole)))
+    return f"{name}={degrees} does not divide {what}; write one of {possible}"
 
 
 def degrees(candidates: dict[str, tuple[Any, ...]], name: str, whole: int) -> list[int]:

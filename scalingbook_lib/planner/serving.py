@@ -12,10 +12,12 @@ from scalingbook_lib.inference import PEAK, PLAIN, POLICIES, Drafting, ServingEf
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
+from scalingbook_lib.planner.front import BATCH, HOURS, LATENCY, USD, Front, Option, pareto
 from scalingbook_lib.planner.promising import Evaluator
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import Way, Ways
+from scalingbook_lib.units import count, si
+from scalingbook_lib.words import pluralize
 
 
 def serve(
@@ -75,6 +77,11 @@ def _searched(
     there = list(_until(watch, found))
     stopped = evaluator.run(there, watch, every=every)
     number = sum(map(evaluator.count, there))  # layouts times policies times batches
+    if there and not number and evaluator.batches:  # no batch size fits
+        roomy = max(there, key=lambda way: way.most)
+        fits = f"{roomy.layout.degrees} holds at most {pluralize(roomy.most, 'sequence')}"
+        why = f"{fits}, fewer than the batch size of {min(evaluator.batches):,}"
+        ways.rejections.refuse(BATCH, len(there), why)
     in_time = _in_time(evaluator, len(evaluator.options) if stopped else number)
     return Front(
         model=ways.model,
@@ -108,10 +115,18 @@ def _in_time(evaluator: Evaluator, ways: int) -> list[Option]:
     if late:  # if none meets the targets, those that were not evaluated miss them by more
         nearest = min(late, key=lambda one: one[0])[1]
         some = in_time and len(over) < ways
-        among = "latency, among the evaluated layouts"
-        kind, count = (among, len(late)) if some else ("latency", ways - len(in_time))
-        evaluator.ways.rejections.refuse(kind, count, str(nearest.serving))
+        among = f"{LATENCY}, among the evaluated layouts"
+        kind, slow = (among, len(late)) if some else (LATENCY, ways - len(in_time))
+        evaluator.ways.rejections.refuse(kind, slow, _exceeded(nearest, evaluator.targets))
     return in_time
+
+
+def _exceeded(option: Option, targets: dict[str, float]) -> str:
+    """The targets that an option exceeds: 'ITL 13.6 ms, and the target is 1 ms, with TP 8 and ...'."""
+    times = {"itl_s": ("ITL", option.itl_s), "ttft_s": ("TTFT", option.ttft_s)}
+    over = [(*times[name], most) for name, most in targets.items() if times[name][1] > most]
+    told = "; ".join(f"{name} {si(s, 's')}, and the target is {si(most, 's')}" for name, s, most in over)
+    return f"{told}, with {option.layout.degrees} and a batch size of {count(round(option.sequences))}"
 
 
 def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, list[float]]:

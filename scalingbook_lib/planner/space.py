@@ -11,7 +11,15 @@ from typing import Any
 
 from scalingbook_lib.machines import Machine, Slice
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.meshes import Group, MeshShape, Sharing, degrees, divisors, plan_fields
+from scalingbook_lib.planner.meshes import (
+    Group,
+    MeshShape,
+    Sharing,
+    degrees,
+    divisors,
+    indivisible,
+    plan_fields,
+)
 from scalingbook_lib.planner.rejections import RejectionStats
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.steps.placement import between_pods
@@ -46,8 +54,14 @@ class Space:
     _splits: dict[int, list[int]] = field(default_factory=dict)
 
     def plan(self, **fields: Any) -> Plan:
-        """Return a plan of this space; other fields are as `fixed` says, or have the plan's default."""
-        return Plan(**{**self.plan_defaults, "dcn": self.pods, **fields})
+        """Return a plan of this space; other fields are as `fixed` says, or have the plan's default.
+
+        A plan without a pipeline has no `stage_layers`: it asks about other fields.
+        """
+        known = {**self.plan_defaults, "dcn": self.pods, **fields}
+        if known.get("pp", 1) == 1:
+            known.pop("stage_layers", None)
+        return Plan(**known)
 
     def schedules(self, pp: int) -> tuple[tuple[str, int], ...]:
         """Return the schedules with their numbers of chunks; a single stage has only one."""
@@ -104,8 +118,13 @@ class Space:
     def groups(self) -> Iterator[Group]:
         """Yield all groups that divide; the others are counted in `rejections`."""
         chips = self.machine.chips
+        if why := self._indivisible():
+            self.rejections.refuse("the degrees", 1, why)
+            return
         # what rules out the simplest plan rules out all
-        why = reasons(self.model, self.plan(dp=chips, zero=0), self.T, self.machine)
+        stages = len(self.plan_defaults.get("stage_layers") or (0,))
+        simplest = self.plan(dp=chips // stages, pp=stages, zero=0, remat=self.candidates["remat"][0])
+        why = reasons(self.model, simplest, self.T, self.machine)
         if why:
             self.rejections.refuse("model", self._all(), why[0])
             return
@@ -122,6 +141,21 @@ class Space:
                     continue
                 for pp in degrees(self.candidates, "pp", below):
                     yield from self._stages(tp, cp, pp, below // pp)
+
+    def _indivisible(self) -> str:
+        """Return which degrees do not divide the chips or the experts; '' if all do."""
+        chips = self.machine.chips
+        given = {name: self.candidates[name] for name in DEGREES if name in self.candidates}
+        for name, asked in given.items():
+            if not degrees(self.candidates, name, chips):
+                return indivisible(name, asked, chips, f"the {chips:,} chips")
+        if not self._all():
+            asked = ", ".join(f"{name}={' or '.join(map(str, values))}" for name, values in given.items())
+            return f"{asked}: tp · cp · fsdp · pp · dp cannot be the {chips:,} chips; leave out one of them"
+        experts = self.model.experts.E if self.model.experts else 0
+        if experts and not any(experts % ep == 0 for ep in self.expert_degrees):
+            return indivisible("ep", self.expert_degrees, experts, f"the {experts:,} experts")
+        return ""
 
     def _all(self) -> int:
         n = self.machine.chips
@@ -194,6 +228,9 @@ def space(
         raise PlanError(lacks)
     searched = {*DEGREES, *CANDIDATES, "ep", "expert_tp"}
     alone = {n: (v,) for n, v in fixed.items() if n in searched}
+    if stage_layers := fixed.get("stage_layers"):
+        alone.setdefault("pp", (len(stage_layers),))
+        Plan(pp=alone["pp"][0], stage_layers=stage_layers)  # raises a PlanError if these are other stages
     if fixed.get("chunks") == 1 and "schedule" not in fixed:
         alone["schedule"] = ("1f1b",)
     plan_defaults = {n: v for n, v in fixed.items() if n not in searched and n != "dcn"}

@@ -13,8 +13,9 @@ from scalingbook_lib.inference.memory import held_by, room_for
 from scalingbook_lib.inference.shape import ServingShape, resplit, shape
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.meshes import degrees, divisors
+from scalingbook_lib.planner.meshes import degrees, divisors, indivisible
 from scalingbook_lib.planner.rejections import RejectionStats
+from scalingbook_lib.words import pluralize
 
 WAYS = ("tp", "cp", "pp", "rows", "ep", "attention_dp", "kv_batch", "kv_sequence")
 
@@ -62,6 +63,7 @@ class Ways:
     def on(self, machine: Machine, price: float) -> Iterator[Way]:
         """Yield the ways on one machine that fit in memory."""
         constant = {name: value for name, value in self.fixed.items() if name not in WAYS}
+        before = self.layouts
         for ways in self._spreads(machine.chips):
             self.layouts += 1
             try:
@@ -73,6 +75,19 @@ class Ways:
             for policy, most in self._most(machine, layout):
                 self.places += 1
                 yield Way(self.places, machine, price, layout, policy, most)
+        if self.layouts == before:
+            self.rejections.refuse("the degrees", 1, self._indivisible(machine.chips))
+
+    def _indivisible(self, chips: int) -> str:
+        """Return which of the given degrees leave no layout on so many chips."""
+        asked = {name: values for name, values in self.tried.items() if name in WAYS}
+        most = max((tp for tp, _, _ in self._chips(chips)), default=0)
+        whole, what = (most, f"tp={most}") if most else (chips, f"the {pluralize(chips, 'chip')}")
+        for name in WAYS[3:] if most else WAYS[:3]:
+            if name in asked and not degrees(self.tried, name, whole):
+                return indivisible(name, asked[name], whole, what)
+        told = ", ".join(f"{name}={' or '.join(map(str, values))}" for name, values in asked.items())
+        return f"{told}: no layout on {pluralize(chips, 'chip')} has all of these; leave out one of them"
 
     def _most(self, machine: Machine, layout: Layout) -> Iterator[tuple[str, int]]:
         """The number of sequences that fit, half generated on average; if none fits, the reason is kept."""

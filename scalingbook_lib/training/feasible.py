@@ -9,6 +9,7 @@ from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import sublayers
 from scalingbook_lib.training.plan import Plan
+from scalingbook_lib.training.remat import unknown
 from scalingbook_lib.training.stages import too_few
 from scalingbook_lib.units import percent, si
 
@@ -50,6 +51,7 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
             plan.offload_layers > model.L,
             f"{plan.offload_layers} layers to offload are more than the {model.L} of the model",
         ),
+        (strange := unknown(model, plan.remat), strange),
         (E % plan.ep, f"{E} experts are not divisible by ep={plan.ep}"),
         (  # XLA's shards are even; on GPUs the last one is padded
             isinstance(machine, Slice) and plan.zero and model.D % shared,

@@ -34,6 +34,8 @@ MODULES = ("layernorm", "mla_up_proj", "moe_act", "mlp", "shared_experts", CORE_
 activation functions, the hidden layers of dense MLPs and of shared experts, and attention's kernel. The
 output of that kernel is saved in any case, as the input of the next matmul, so "core_attn" saves nothing
 that a flash kernel stores, and its forward pass runs again."""
+USUAL = ("in", "context", "q", "k", "v", "o", "gate", "up", "down", "expert gate", "expert up", "expert down")
+"""Names that a policy may list for every model, as those of MaxText do: a model without one skips it."""
 FULL_LAYERS = "full:"
 """A policy that begins with this recomputes as many layers as the number behind it."""
 _UP = ("q up", "k up", "v up")
@@ -78,6 +80,19 @@ def named(remat: str) -> NamedTensors:
             "save: and offload: name the products to keep"
         )
     return NamedTensors(found.get("save", ()), found.get("offload", ()), found.get("recompute", ()))
+
+
+def unknown(m: Transformer, remat: str) -> str:
+    """Return what a policy names that a model lacks, a product or so many layers; '' if it lacks nothing."""
+    if remat.startswith(FULL_LAYERS):
+        count = int(remat.removeprefix(FULL_LAYERS))
+        return f"remat={remat!r}: {m.name} has {m.L} layers; write at most full:{m.L}" if count > m.L else ""
+    kept = named(remat).kept
+    own = ("in", *(w.name for w in products(m)), "context") if kept else ()
+    strange = [name for name in kept if name not in own and name not in USUAL]
+    if not strange:
+        return ""
+    return f"remat={remat!r}: {m.name} has no product {strange[0]!r}; write some of {', '.join(own)}"
 
 
 def replayed_share(m: Transformer, remat: str) -> float:

@@ -36,6 +36,14 @@ def test_the_vectors_conform(ask):
     assert "agree with the vectors." in told.out
 
 
+def test_a_pointer_of_git_lfs_is_named(ask, tmp_path):
+    path = tmp_path / "theirs.csv"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 89012\n")
+    told = ask("conform", str(path))
+    assert told.code == 2
+    assert "is a Git LFS pointer" in told.err
+
+
 def test_a_slip_is_named_and_the_exit_code_is_1(ask, tmp_path):
     right = published()[QWEN]["parameters"]["value"]
     path = written(tmp_path, (QWEN, "parameters", right + 151_936 * 1024), (QWEN, "active_parameters", right))

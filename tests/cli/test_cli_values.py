@@ -322,3 +322,23 @@ def test_every_chip_is_listed_with_all_of_its_figures(ask):
 
 def finite(value):
     return None if value == float("inf") else value
+
+
+def test_options_on_experts_that_mean_nothing_are_refused(ask):
+    for line in ("plan llama-3-8b h100:64 --batch 512", "serve llama-3-8b h100:8"):
+        told = ask(f"{line} --expert-skew 1")
+        assert told.code == 2
+        assert "Llama 3 8B has no experts; leave the option out" in told.err
+    told = ask("plan deepseek-v3 h100:256 --batch 2048 --expert-domains 99")
+    assert told.code == 2
+    assert "--expert-domains 99 is more than the 32 domains of 256 H100; write at most 32" in told.err
+
+
+def test_the_nearest_published_plan_says_how_likely_it_fits(ask):
+    told = ask("plan qwen3-30b-a3b h100:16 --batch 512")
+    row = next(line for line in told.out.splitlines() if "16 H100, 4,096 tokens" in line)
+    assert row.split()[-1] == "no"
+    kimi = "plan llama-3-70b h100:512 --batch 1024 --fsdp 16 --headroom"
+    tight, roomy = (ask(f"{kimi} {share}").out for share in ("0.55", "0.1"))
+    assert ">99%, too tight" in tight
+    assert "too tight" not in roomy

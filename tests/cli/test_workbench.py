@@ -307,11 +307,11 @@ def test_a_stranger_among_the_fields_is_refused():
     assert "no field 'color'" in said("lines", ({"color": "red"}, ""))["error"]
 
 
-def test_the_nearest_published_plan_has_a_table_only_where_it_fits_the_machine():
+def test_the_nearest_published_plan_has_a_table_only_where_it_divides():
     fits = said("panel", ({"model": "llama-3-8b", "machine": "h100:64", "batch": "512"}, ""), panel="plan")
     assert "Nearest published plan" in [table["title"] for table in fits["tables"]]
     assert not any("nearest published plan" in line for line in fits["searched"])
-    misses = said("panel", ({}, ""), panel="plan")
+    misses = said("panel", ({"model": "llama-3-8b", "machine": "h100:64", "batch": "3"}, ""), panel="plan")
     assert "Nearest published plan" not in [table["title"] for table in misses["tables"]]
     (line,) = [line for line in misses["searched"] if "nearest published plan" in line]
-    assert line.endswith("Its degrees do not divide this model, batch or number of chips.")
+    assert line.endswith("No published plan divides this model, batch and number of chips.")

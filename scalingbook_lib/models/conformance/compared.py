@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
+from scalingbook_lib import git_lfs
 from scalingbook_lib.models import catalog
 from scalingbook_lib.models.conformance import slips
 from scalingbook_lib.models.conformance.slips import NEAR
@@ -83,6 +84,8 @@ def _counted(n: int, what: str) -> str:
 
 def conform(text: str) -> Conformance:
     """Compare a file, CSV with the columns model, quantity and value, or JSON like the table itself."""
+    if git_lfs.is_pointer(text):
+        raise ModelError("file", *git_lfs.refusal("it").split("; "))
     right, agree, rounded = published(), 0, 0
     names = _names(list(right))
     differ: list[Difference] = []

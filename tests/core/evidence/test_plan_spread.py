@@ -6,7 +6,7 @@ import pytest
 
 from scalingbook_lib import calibrated, models
 from scalingbook_lib.calibrated import measured_plans
-from scalingbook_lib.calibrated.measured_plans import Shape, nearest, ranges
+from scalingbook_lib.calibrated.measured_plans import Shape, by_nearness, ranges
 from scalingbook_lib.calibrated.memory_margin import memory_margin
 from scalingbook_lib.calibrated.pessimistic import OUTSIDE, PER_KIND, Pessimistic, plan_spread
 from scalingbook_lib.evidence.training import spread
@@ -65,12 +65,12 @@ def test_errors_outside_the_measured_degrees_are_larger():
 
 
 def test_the_nearest_published_plan_has_the_closest_shape():
-    found = nearest(Shape.of(B405, 16384, T), Plan(tp=8, pp=16, fsdp=128), "H100")
+    found = by_nearness(Shape.of(B405, 16384, T), Plan(tp=8, pp=16, fsdp=128), "H100")[0]
     assert (found.model, found.degree("tp"), found.degree("pp")) == ("Llama 3.1 405B", 8, 16)
     assert found.on(1024).chips == 1024
     assert "Llama 3.1 405B on 16,384 H100 at 8,192 tokens with TP 8, PP 16" in str(found)
     routed = models.find("Mixtral 8x7B")
-    assert nearest(Shape.of(routed, 128, 4096), Plan(ep=8, fsdp=128)).shape.experts
+    assert by_nearness(Shape.of(routed, 128, 4096), Plan(ep=8, fsdp=128))[0].shape.experts
 
 
 def test_the_nearest_published_plan_trains_the_same_share_of_the_weights():
@@ -78,12 +78,34 @@ def test_the_nearest_published_plan_trains_the_same_share_of_the_weights():
     llama = models.find("Llama 2 70B")
     for frozen in (False, True):
         plan = Plan(tp=1, cp=8, fsdp=64, zero=1, frozen=frozen)
-        found = nearest(Shape.of(llama, 512, T, frozen), plan, "GB200")
+        found = by_nearness(Shape.of(llama, 512, T, frozen), plan, "GB200")[0]
         assert found.shape.frozen == found.plan.get("frozen", False) == frozen
     lora = {"fixed": {"frozen": True}, "batch": 64, "T": T, "keep": 1}
     found = calibrated.recommend(llama, Cluster.of(chips.H200, 64), **lora)
     assert "lora" in found.published.plan.id
     assert found.objective.measured == ranges(Shape.of(llama, 64, T, True))
+
+
+def test_a_published_run_of_the_very_question_is_the_nearest():
+    found = calibrated.recommend(models.find("Llama 3 70B"), Cluster.of(chips.H100, 512), batch=1024, T=T)
+    near = found.published
+    assert near.step
+    assert (near.plan.model, near.plan.chip, near.plan.shape.chips) == ("Llama 3 70B", "H100", 512)
+    assert near.plan.degrees == "TP 4, CP 2, PP 4"
+
+
+def test_the_nearest_published_plan_is_the_nearest_that_divides():
+    llama, few = models.find("Llama 3 8B"), Cluster.of(chips.H100, 64)
+    found = calibrated.recommend(llama, few, batch=16, T=T, keep=1)
+    near = by_nearness(Shape.of(llama, 64, T), found.winner.plan, "H100")
+    closer = near[: near.index(found.published.plan)]
+    assert "CP 2" in str(near[0])  # its 32 data ranks have half a sequence each
+    assert len(closer) > 1
+    assert all(one.on(64).ranks * one.degree("microbatch") > 16 for one in closer)
+    assert found.published.step
+    few = calibrated.recommend(llama, few, batch=3, T=T, keep=1)
+    assert few.published.step is None
+    assert str(few.published).endswith("No published plan divides this model, batch and number of chips.")
 
 
 def test_405b_on_16384_h100_is_spread_as_meta_did():

@@ -47,6 +47,45 @@ def test_other_errors_are_not_out_of_memory(message):
     assert out_of_memory.read(message) is None
 
 
+def test_one_allocation_is_read_in_every_form():
+    for text in ("Out of memory while trying to allocate 137438953472 bytes.",
+                 "Out of memory trying to allocate 137438953472 bytes.",
+                 "Out of memory allocating 137438953472 bytes."):  # fmt: skip
+        error = out_of_memory.read(f"RESOURCE_EXHAUSTED: {text}")
+        assert error is not None
+        assert (error.memory, error.asked_bytes) == ("GPU memory", 128 * GiB)
+
+
+@pytest.mark.parametrize(
+    ("message", "asked", "free", "told"),
+    [
+        (
+            "Error allocating device buffer: Attempting to allocate 16.00G. That was not possible. There are "
+            "14.25G free.; (0x0x0_HBM0)",
+            16 * GiB,
+            14.25 * GiB,
+            "an allocation of 16 GiB of HBM does not fit next to the data already on the TPU, where "
+            "14.25 GiB were free;",
+        ),
+        (
+            "Attempting to reserve 6.50G at the bottom of memory. That was not possible. There are 6.75G "
+            "free, 0B reserved, and 3.33G reservable.",
+            6.5 * GiB,
+            6.75 * GiB,
+            "where 6.75 GiB were free in pieces;",
+        ),
+        ("Attempting to reserve 12.50G at the bottom of memory.", 12.5 * GiB, None, "on the TPU; make"),
+        ("Attempting to allocate 2.00G. That was not possible. There are 0B free.", 2 * GiB, 0, "0 B were"),
+    ],
+)
+def test_an_allocation_on_a_tpu_is_read(message, asked, free, told):
+    error = out_of_memory.read(f"RESOURCE_EXHAUSTED: {message}")
+    assert error is not None
+    assert (error.memory, error.asked_bytes, error.free_bytes) == ("HBM", asked, free)
+    assert told in str(error)
+    assert pickle.loads(pickle.dumps(error)).free_bytes == free
+
+
 GPU = """RESOURCE_EXHAUSTED: Out of memory while trying to allocate 10228218416 bytes.
 BufferAssignment OOM Debugging.
 BufferAssignment stats:

@@ -170,3 +170,43 @@ def test_the_same_question_has_the_same_answer():
 def test_a_field_that_no_plan_has_is_refused():
     with pytest.raises(ValueError, match="a plan has no 'pipeline'"):
         planner.plans(B8, H100, batch=1024, T=8192, fixed={"pipeline": 2})
+
+
+@pytest.mark.parametrize(
+    ("model", "fixed", "why"),
+    [
+        ("Llama 3 8B", {"tp": 3}, "tp=3 does not divide the 64 chips; write one of 1, 2, 4, 8, 16, 32, 64"),
+        ("Llama 3 8B", {"fsdp": 7}, "fsdp=7 does not divide the 64 chips"),
+        ("Llama 3 8B", {"cp": 128}, "cp=128 does not divide the 64 chips"),
+        ("Llama 3 8B", {"tp": 8, "cp": 16}, "tp=8, cp=16: tp · cp · fsdp · pp · dp cannot be the 64 chips"),
+        ("Llama 3 8B", {"tp": 4, "fsdp": 2, "cp": 1, "pp": 1, "dp": 1}, "cannot be the 64 chips"),
+        ("Mixtral 8x7B", {"ep": 3}, "ep=3 does not divide the 8 experts; write one of 1, 2, 4, 8"),
+        ("Mixtral 8x7B", {"ep": 16}, "ep=16 does not divide the 8 experts"),
+        (
+            "Mixtral 8x7B",
+            {"ep": 8, "fsdp": 2, "tp": 2, "cp": 1},
+            "ep=8 does not divide the 4 chips that hold one",
+        ),
+        ("Llama 3 8B", {"remat": "save:zz"}, "Llama 3 8B has no product 'zz'"),
+        ("Llama 3 8B", {"stage_layers": (7, 8, 8, 8)}, "stage_layers has 31 layers, the model has 32"),
+        ("Llama 3 8B", {"stage_layers": (11, 11, 10)}, "pp=3 does not divide the 64 chips"),
+    ],
+)
+def test_the_first_reason_says_which_degree_does_not_divide(model, fixed, why):
+    found = planner.plans(models.find(model), FEW, batch=512, T=8192, fixed=fixed)
+    assert not found.best
+    assert any(why in one.why for one in found.rejected[:2])
+
+
+def test_unequal_stages_are_searched():
+    asked = {"batch": 512, "T": 8192}
+    fixed = {"stage_layers": (7, 8, 8, 9), "schedule": "1f1b", "remat": "full"}
+    found, even = (planner.plans(B8, FEW, **asked, fixed=fixed | more, keep=1) for more in ({}, {"pp": 4}))
+    assert found.winner.plan == even.winner.plan
+    assert found.winner.plan.stage_layers == (7, 8, 8, 9)
+    everything = planner.plans(B8, FEW, **asked, fixed=fixed, keep=1, every=True)
+    assert everything.winner.plan == found.winner.plan
+    alike = planner.plans(B8, FEW, **asked, fixed={"pp": 4, "schedule": "1f1b", "remat": "full"}, keep=1)
+    assert alike.winner.objective_s < found.winner.objective_s  # the last stage has nine layers and the head
+    with pytest.raises(ValueError, match="for each of pp=2 stages"):
+        planner.plans(B8, FEW, **asked, fixed=fixed | {"pp": 2})

@@ -126,3 +126,38 @@ def test_sizes_double_in_two_steps_and_end_at_the_most():
     assert sizes(13) == [1, 2, 3, 4, 6, 8, 12, 13]
     assert sizes(0) == []
     assert sizes(1) == [1]
+
+
+@pytest.mark.parametrize(
+    ("fixed", "why"),
+    [
+        ({"tp": 3}, "tp=3 does not divide the 8 chips; write one of 1, 2, 4, 8"),
+        ({"tp": 4, "pp": 4}, "tp=4, pp=4: no layout on 8 chips has all of these; leave out one of them"),
+        ({"tp": 8, "ep": 3}, "ep=3 does not divide tp=8; write one of 1, 2, 4, 8"),
+        ({"ep": 3}, "ep=3 does not divide tp=8"),
+        ({"kv_sequence": 5}, "kv_sequence=5 does not divide tp=8"),
+        ({"rows": 2, "attention_dp": 2}, "rows=2, attention_dp=2: no layout on 8 chips"),
+    ],
+)
+def test_degrees_that_leave_no_layout_are_named(fixed, why):
+    machine = clusters.Cluster.of(chips.H100, 8)
+    found = planner.serve(models.find("Mixtral 8x7B"), machine, P=1024, G=512, fixed=fixed)
+    (miss,) = found.misses
+    assert why in miss.why
+
+
+def test_a_missed_target_is_the_reason_and_not_the_memory_of_other_layouts():
+    h100 = clusters.Cluster.of(chips.H100, 8)
+    found = planner.serve(LLAMA, h100, P=1024, G=512, itl_s=1e-3, ttft_s=1.0)
+    (miss,) = found.misses
+    assert {"latency", "memory"} <= {one.kind for one in found.rejected}
+    assert miss.why.startswith("ITL ")
+    assert "and the target is 1 ms, with TP 8" in miss.why
+    assert "TTFT" not in miss.why
+
+
+def test_a_batch_that_does_not_fit_is_the_reason():
+    h100 = clusters.Cluster.of(chips.H100, 8)
+    found = planner.serve(LLAMA, h100, P=1024, G=512, batches=(100_000,), tried={"pp": (1,)})
+    (miss,) = found.misses
+    assert "fewer than the batch size of 100,000" in miss.why

@@ -8,6 +8,7 @@ from scalingbook_lib import calibrated, models, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.training import Plan, PlanError, work
+from scalingbook_lib.training.remat import unknown
 from scalingbook_lib.units import BF16, FP32
 
 approx = pytest.approx
@@ -194,6 +195,29 @@ def test_tensors_can_be_saved_and_offloaded_together():
 def test_a_policy_that_is_not_written_so_is_refused(remat, why):
     with pytest.raises(PlanError, match=why):
         Plan(remat=remat)
+
+
+@pytest.mark.parametrize(
+    ("remat", "why"),
+    [
+        ("save:q,zz", "has no product 'zz'; write some of in, q, k, v, o, gate, up, down, context"),
+        ("save:q;offload:bar", "has no product 'bar'"),
+        ("full:81", "has 80 layers; write at most full:80"),
+        ("save:q down", "has no product 'q down'"),
+    ],
+)
+def test_a_policy_names_what_the_model_has(remat, why):
+    plan = Plan(fsdp=64, remat=remat)
+    assert any(why in one for one in training.feasible(B70, H100, plan, batch=64, T=T))
+    with pytest.raises(ValueError, match=why):
+        training.step(B70, H100, plan, batch=64, T=T)
+
+
+def test_a_policy_may_name_the_usual_products_for_every_model():
+    usual = "save:q,k,v,o,context,gate,up,down,expert gate;offload:in"
+    for model in (B70, DEEPSEEK, OSS):
+        assert not unknown(model, usual)
+    assert not unknown(DEEPSEEK, "save:q down,kv down,shared gate")
 
 
 def test_stages_by_hand_are_dealt_as_they_are_written():
