@@ -126,3 +126,13 @@ def test_sizes_double_in_two_steps_and_end_at_the_most():
     assert sizes(13) == [1, 2, 3, 4, 6, 8, 12, 13]
     assert sizes(0) == []
     assert sizes(1) == [1]
+
+
+def test_layouts_that_would_divide_domains_unequally_are_left_out_of_a_search():
+    """DeepSeek-V3 on 9 hosts: EP 72 with 32 redundant experts is possible with 72 attention-DP groups."""
+    v3, hosts = models.find("DeepSeek-V3"), clusters.Cluster.of(chips.H100, 72)
+    ways = {"weights": FP8, "compute": FP8, "redundant_experts": 32}
+    found = planner.serve(v3, hosts, P=2000, G=100, fixed=ways, tried={"ep": (72,)})
+    assert {one.layout.ep for one in found.points} == {72}
+    refused = next(one for one in found.rejected if one.kind == "the machine's domains")
+    assert "would divide domains of 8 (NVLink) unequally; let the degrees" in refused.why
