@@ -119,7 +119,7 @@ def command(
         expert_skew=expert_skew,
         headroom=headroom,
         fixed=fixed,
-        software=training_launches.software(emit) if emit else (),
+        software=training_launches.software(emit, machine.chip) if emit else (),
     )
     if as_written and what_if:
         raise ValueError("--what-if needs a search, and --as-written does not search; write only one of them")

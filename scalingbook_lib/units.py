@@ -61,7 +61,7 @@ _ALSO = {
 }
 _MEANT = {  # names of types that are not supported here, and the nearest supported type
     "fp64|float64|f64|double": "the widest is fp32",
-    "tf32|tensorfloat32": "tf32 is fp32 in memory: write fp32",
+    "tf32|tensorfloat32": "tf32 is fp32 in memory, and no rate in tf32 is known here",
     "nf4|awq|gptq|q4.*|w4.*|.*4bit|uint4|u4": "four bits per element are int4 (scales not counted) or nvfp4",
     "q8.*|w8.*|.*8bit|uint8|u8": "eight bits per element are int8 or fp8",
     "fp6|mxfp6|float6|q6.*": "the next wider type is mxfp8",

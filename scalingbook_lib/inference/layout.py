@@ -125,7 +125,10 @@ class Layout(Result):
         more = self.redundant_experts
         if model.experts and ((E := model.experts.E) + more) % self.ep:
             held = f"{E} + {more}" if more else f"{E}"
-            yield f"{held} experts are not divisible by ep={self.ep}: write a divisor of their number"
+            yield (
+                f"{held} experts are not divisible by ep={self.ep}: write a divisor of their number, or "
+                f"redundant_experts={-E % self.ep}"
+            )
         if more < 0 or (more and self.ep == 1):
             yield (
                 f"redundant_experts={more} with ep={self.ep}: copies of experts balance the chips of an "

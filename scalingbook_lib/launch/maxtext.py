@@ -22,6 +22,7 @@ from scalingbook_lib.launch.training import (
     mean_type,
     model_of,
     sequence_of,
+    software,
 )
 from scalingbook_lib.machines import Chip, Machine, Slice, chips, machine_names
 from scalingbook_lib.models import ModelError, Transformer, find
@@ -96,6 +97,8 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         loss_tiles=r.whole("loss_tiles"),
         offload_optimizer=offload,
     )
+    for release in software(NAME, machine.chip)[1:]:
+        r.assume(f"MaxText on {machine.chip.name} is as fast as in its published recipes ({release}).")
     return TrainingLaunch(
         launcher=NAME, model=model, machine=machine, batch=batch, T=T, plan=plan, account=r.account()
     )

@@ -147,13 +147,13 @@ def computable(r: Reading, what: Served, chip: Chip) -> Served:
         )
     if "compute" not in types and "bf16" not in rates and "fp16" in rates:
         types |= {"compute": FP16, "activations": FP16}
-        r.assume(f"{chip.name} has no bf16 matrix unit: the model is served in fp16.")
+        r.assume(f"No bf16 rate of {chip.name} is known: the model is served in fp16.")
     for field in ("compute", "experts_compute"):
         kind = types.get(field)
         if kind is not None and kind.name not in rates and kind not in (BF16, FP16):
             types[field] = BF16 if "bf16" in rates else FP16
             r.assume(
-                f"{chip.name} has no {kind.name} matrix unit: kernels convert the weights, and multiply in "
+                f"No {kind.name} rate of {chip.name} is known: kernels convert the weights, and multiply in "
                 f"{types[field].name}."
             )
     return Served(what.model, types)

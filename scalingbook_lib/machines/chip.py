@@ -146,7 +146,7 @@ class Chip(Result):
     def flops_per_s(self, dtype: DType = BF16) -> float:
         """The peak rate of the matrix units on operands of that type, in FLOPs/s.
 
-        Raises a ValueError if the matrix units do not support the type.
+        Raises a ValueError if no rate of that type is known.
         """
         name = dtype.multiplied or dtype.name
         rate = getattr(self, _rate_of(name), None)  # a single figure may call this hundreds of times
@@ -155,17 +155,16 @@ class Chip(Result):
         return rate
 
     def _unavailable_message(self, dtype: str) -> str:
-        """The error message for a type that the matrix units do not support."""
+        """The error message for a type without a known rate, which the matrix units may support or not."""
         if not self.rates():
             return f"{self.name} has no published compute rate; use its memory numbers only"
-        known = " with a published rate" if self.status == "announced" else ""
         return (
-            f"{self.name} has no {dtype} matrix unit{known}; compute in one of "
+            f"no {dtype} rate of {self.name} is known; compute in one of "
             f"{', '.join(self.rates())} and give the stored type separately"
         )
 
     def rates(self) -> dict[str, float]:
-        """The peak rate in FLOPs/s of every data type that the matrix units support, by the type's name."""
+        """The peak rate in FLOPs/s of every data type whose rate is known, by the type's name."""
         named = {d: getattr(self, _rate_of(d), None) for d in DTYPES}
         return {name: rate for name, rate in named.items() if _known(rate)}
 

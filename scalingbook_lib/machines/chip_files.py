@@ -124,6 +124,11 @@ def _figures(given: Mapping[str, object], where: str) -> dict[str, Any]:
         if name == RATES and isinstance(value, Mapping):
             for kind, rate in value.items():
                 found |= _rate(str(kind), rate, where)
+        elif name == RATES:
+            raise ChipFileError(
+                f"{where}: {RATES} is {str(value)[:40]!r}, without a data type; write an object by type, "
+                'as in {"bf16": "165T"}, or a field of one, as in bf16_flops_per_s'
+            )
         elif name in DTYPES:
             found |= _rate(name, value, where)
         elif name in _TEXTS:

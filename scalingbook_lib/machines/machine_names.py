@@ -1,8 +1,8 @@
 """A reader of machine names as people and clouds write them: 'v5p:4x4x8', '8xH100', 'p5.48xlarge:4'.
 
-A number after a colon counts chips, or instances of a cloud; '4x p5.48xlarge' and 'p5.48xlarge*4' are other
-spellings. '2x8xH100' is two nodes of eight chips. An instance brings the network that it has in
-`instances.csv`.
+A number after a colon counts chips, or instances of a cloud, or systems such as 'dgx-h100'; '4x p5.48xlarge'
+and 'p5.48xlarge*4' are other spellings. '2x8xH100' is two nodes of eight chips. An instance brings the
+network that it has in `instances.csv`.
 
 A Cloud TPU's accelerator type counts TensorCores: v5p-128 has 64 chips, because each has two, and v6e-8 has
 8, because each has one (Google's documentation of v5p and v6e). Its slice is the most compact one with that
@@ -18,7 +18,7 @@ TPU v5p 4x4x4; v5p-128 counts TensorCores, two per chip: it is 64 chips, the sli
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scalingbook_lib.machines import Machine, chips, instances
 from scalingbook_lib.machines.chip import Chip, Source
@@ -39,6 +39,7 @@ _NODES = re.compile(  # 2x8xH100, 2 nodes of 8 H100; a number of chips has at mo
     re.I | re.S,
 )
 _PER_NODE = re.compile(r"([0-9]{1,7})\s*[x×*]\s*([0-9]{1,7})")  # the 2x8 of h100:2x8
+_SYSTEM = re.compile(r"\b(?:dgx|hgx|nvl8|nvl72)\b", re.I)  # names of nodes and racks, not of chips
 _NUMBERS = {1: "one", 2: "two"}
 
 
@@ -55,8 +56,19 @@ def read(text: str, chip_of: Callable[[str], Chip] = chips.find) -> NamedMachine
 
     Raises a ValueError that says what to write instead if there is no such machine.
     """
-    if instance := _instance(text.strip(), chip_of):
-        return instance
+    found = _instances(text.strip(), chip_of) or _counted_or_sized(text, chip_of)
+    machine, chip = found.machine, found.machine.chip
+    notes = [found.note] if found.note else []
+    if chip.name.endswith(" GCD") and "gcd" not in text.lower():
+        package = chip.name.removesuffix(" GCD")
+        notes.append(f"{text.strip()} is {pluralize(machine.chips, 'GCD')}, of which an {package} has two")
+    if isinstance(machine, Cluster) and machine.assumed:
+        notes.append(machine.assumed)
+    return replace(found, note="; ".join(notes))
+
+
+def _counted_or_sized(text: str, chip_of: Callable[[str], Chip]) -> NamedMachine:
+    """The machine of a chip's name, alone or with a number of chips or a shape."""
     name, colon, size = text.partition(":")
     if colon:
         return _sized(_chip(name, chip_of), size.strip(), text)
@@ -77,15 +89,29 @@ def read(text: str, chip_of: Callable[[str], Chip] = chips.find) -> NamedMachine
         raise
 
 
-def _instance(text: str, chip_of: Callable[[str], Chip]) -> NamedMachine | None:
-    """The machine of one or more instances of a cloud; None if the text names none."""
+def _instances(text: str, chip_of: Callable[[str], Chip]) -> NamedMachine | None:
+    """The machine of one or more instances of a cloud, or of nodes or racks; None if the text names none."""
     name, _, size = text.partition(":")
     first, last = _FIRST.fullmatch(text), _LAST.fullmatch(text)
     readings = [(text, "1"), (name, size), *([(first[2], first[1])] if first else [])]
     for named, count in (*readings, *([(last[1], last[2])] if last else [])):
         if found := instances.find(named):
             return _rented(found, _count(count.strip(), "instances"), text, chip_of)
+        if chip := _system(named, chip_of):
+            most = chip.domain_chips or chip.chips_per_host
+            return _in_nodes(chip, _count(count.strip(), "nodes"), most, text)
     return None
+
+
+def _system(name: str, chip_of: Callable[[str], Chip]) -> Chip | None:
+    """The chip of a named node or rack, such as 'dgx-h100' or 'gb200-nvl72'; None for any other name."""
+    if not _SYSTEM.search(name):
+        return None
+    try:
+        chip = chip_of(name)
+    except ValueError:
+        return None
+    return None if chip.torus or _SYSTEM.search(chip.name) else chip  # a DGX Spark is a chip
 
 
 def _rented(instance: Instance, count: int, text: str, chip_of: Callable[[str], Chip]) -> NamedMachine:
@@ -166,7 +192,9 @@ def _unsized(chip: Chip, text: str) -> NamedMachine:
         )
     if chip.joined == "cube mesh":  # which is not modeled
         return NamedMachine(Cluster.of(chip, 1), f"{text} is one {chip.name}")
-    return NamedMachine(Cluster.of(chip, chip.domain_chips or chip.chips_per_host))
+    n = chip.domain_chips or chip.chips_per_host
+    note = f"{text} is one domain of {n} {chip.name}; write {text}:1 for one chip" if n > 1 else ""
+    return NamedMachine(Cluster.of(chip, n), note)
 
 
 def _counted(chip: Chip, count: int, text: str) -> NamedMachine:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, NamedTuple
 
-from scalingbook_lib.inference import PLAIN, Drafting, Layout, LayoutError
+from scalingbook_lib.inference import PEAK, PLAIN, Drafting, Layout, LayoutError
 from scalingbook_lib.inference.memory import held_by, room_for
 from scalingbook_lib.inference.shape import ServingShape, resplit, shape
-from scalingbook_lib.machines import Machine
+from scalingbook_lib.inference.traffic import rows as collectives_of
+from scalingbook_lib.machines import Cluster, ClusterError, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.meshes import degrees, divisors, indivisible
 from scalingbook_lib.planner.rejections import RejectionStats
@@ -72,6 +73,11 @@ class Ways:
             except LayoutError as refused:
                 self.rejections.refuse("the model's sizes", 1, str(refused))
                 continue
+            try:
+                self._placed(machine, layout)
+            except ClusterError as refused:
+                self.rejections.refuse("the machine's domains", 1, str(refused))
+                continue
             for policy, most in self._most(machine, layout):
                 self.places += 1
                 yield Way(self.places, machine, price, layout, policy, most)
@@ -88,6 +94,11 @@ class Ways:
                 return indivisible(name, asked[name], whole, what)
         told = ", ".join(f"{name}={' or '.join(map(str, values))}" for name, values in asked.items())
         return f"{told}: no layout on {pluralize(chips, 'chip')} has all of these; leave out one of them"
+
+    def _placed(self, machine: Machine, layout: Layout) -> None:
+        """Raise a ClusterError if a group of chips would lie in unequal parts of domains."""
+        if isinstance(machine, Cluster) and machine.chips & machine.chips - 1:  # powers of two always fit
+            collectives_of(self._shape(layout), machine, PEAK)
 
     def _most(self, machine: Machine, layout: Layout) -> Iterator[tuple[str, int]]:
         """The number of sequences that fit, half generated on average; if none fits, the reason is kept."""

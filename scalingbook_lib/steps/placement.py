@@ -109,7 +109,15 @@ def _levels(cluster: Cluster, inside: int, size: int) -> Networks:
     try:
         return cluster.mesh(**named).axes("A")
     except ClusterError:
+        pass
+    try:
         return _one_tier(cluster).mesh(**named).axes("A")
+    except ClusterError as misfit:
+        raise ClusterError(
+            f"a collective over {size} x {inside} neighboring chips would divide domains of {cluster.domain} "
+            f"({cluster.levels[0].name}) unequally; let the degrees and their products divide "
+            f"{cluster.domain}, or be multiples of it"
+        ) from misfit
 
 
 def _one_tier(cluster: Cluster) -> Cluster:

@@ -30,7 +30,7 @@ WRONG = {
     "roofline v5e --flops 1TB --bytes 1G": "'1TB' has the unit B; write 8.6G",
     "roofline v5e --flops 1T --bytes 1e40": "'1e40' is not between 0 and 1e+30",
     "roofline v5e --flops 1T --bytes 1G --weights int8": "--weights and --out are for --matmul",
-    "roofline v5e --matmul 64x64x64 --dtype fp8": "TPU v5e has no fp8 matrix unit",
+    "roofline v5e --matmul 64x64x64 --dtype fp8": "no fp8 rate of TPU v5e is known",
     "collective all-gather": "Missing argument 'BYTES'",
     "collective all-sum 1G h100": "'all-sum' is not a collective of this command; write one of all-gather",
     "collective all-gather 5s h100": "'5s' has the unit s; write 16M, 2TiB",

@@ -254,7 +254,7 @@ def test_an_empty_field_is_named_by_its_label(field):
 
 def test_a_panel_names_the_field_of_the_dtype_that_a_chip_does_not_compute_in():
     told = said("panel", ({"compute": "int4"}, ""), panel="serve")["error"]
-    assert told.startswith("H100 has no int4 matrix unit; write one of bf16, ")
+    assert told.startswith("no int4 rate of H100 is known; write one of bf16, ")
     assert told.endswith(" as Compute dtype, and the stored types as Weight dtype and KV-cache dtype")
 
 

@@ -17,6 +17,7 @@ from scalingbook_lib.calibrated.training_efficiency import training as efficienc
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.measured.training_runs import find
 from scalingbook_lib.launch import Given, TrainingLaunch
+from scalingbook_lib.launch.training import software
 from scalingbook_lib.machines import chip_files, chips, machine_names
 from scalingbook_lib.units import si
 
@@ -89,13 +90,29 @@ def test_a_published_time_is_near_the_prediction(name):
 
 @pytest.mark.parametrize("name", SCORED)
 def test_a_launch_and_its_row_of_the_training_runs_have_the_same_prediction(name):
-    """A command does not name the release of its software, nor the slower H100s of torchtitan's runs."""
+    """A GPU's command names neither the release of its software nor the slower H100s of torchtitan's runs."""
     one, run = read(name), find(RECIPES[name]["run_id"])
     assert (one.model, one.batch, one.T) == (run.model, run.batch, run.T)
-    assert one.software == run.software[:1]
+    assert one.software == run.software[: len(one.software)]
     row_s = published.seconds(run, efficiency_of(run.chip, run.precision, software=one.software)).total_s
     machine = replace(one.machine, chip=run.chip) if run.family == "torchtitan" else one.machine
     assert step_of(replace(one, machine=machine)).total_s == pytest.approx(row_s, rel=0.005)
+
+
+def test_maxtext_is_predicted_as_its_recipes_ran_on_the_same_generation():
+    """gpt-oss 120B on 64 TPU7x: the row offloads less than the newer recipe, and is predicted alike."""
+    one, id = read("maxtext_gpt_oss_120b_tpu7x.sh"), "tpu-recipes-ironwood-tpu7x-64-bf16-05"
+    run = next(run for run in published.all_runs() if run.id == id)
+    assert one.software == run.software == ("MaxText", "tpu-recipes-ironwood")
+    row_s = published.seconds(run, efficiency_of(run.chip, run.precision, software=run.software)).total_s
+    assert step_of(one).total_s == pytest.approx(row_s, rel=0.05)
+    assert any("tpu-recipes-ironwood" in told for told in one.account.assumed)
+
+
+@pytest.mark.parametrize("chip", [chips.V5P, chips.V6E, chips.TPU7X], ids=lambda chip: chip.name)
+def test_a_release_of_maxtext_has_published_runs_on_its_chip(chip):
+    release = software("maxtext", chip)
+    assert any(run.chip is chip and run.software == release for run in published.all_runs())
 
 
 def test_torchtitan_on_hopper_is_predicted_with_flash_attention_2():

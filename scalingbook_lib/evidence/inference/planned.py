@@ -62,7 +62,8 @@ def layout(run: InferenceRun) -> Layout:
     TensorRT-LLM's published runs use attention DP for models with experts. Other engines shard every matrix
     over all chips by default. This includes latent attention, whose single cache vector serves every head, so
     every chip holds the whole cache. In vLLM (--enable-expert-parallel) and SGLang (--enable-dp-attention),
-    the other layout is an option, which a row states by ep. A row with ep=1 uses neither.
+    the other layout is an option, which a row states by ep. A row with ep=1 uses neither. Where ep does not
+    divide the experts, these engines add as few redundant experts as make it (EP 72 with 288 for 256).
     """
     outer = None if run.head == run.weights else run.head
     found = Layout(
@@ -75,8 +76,8 @@ def layout(run: InferenceRun) -> Layout:
         activations=FP16 if run.kv == FP16 else BF16,
     )
     grouped = run.software[0] == "TensorRT-LLM"
-    if run.experts and run.tp > 1 and run.ep != 1 and (grouped or run.ep):
-        return replace(found, attention_dp=run.tp, ep=run.tp)
+    if (experts := run.model.experts) and run.tp > 1 and run.ep != 1 and (grouped or run.ep):
+        return replace(found, attention_dp=run.tp, ep=run.tp, redundant_experts=-experts.E % run.tp)
     if run.family == "palm":  # 2D weight sharding of 4 × 16; the cache is sharded over sequences
         return replace(found, rows=4, kv_batch=min(run.tp, run.B or 1))
     return found

@@ -135,7 +135,9 @@ def read(row: Cells) -> InferenceRun:
     """
     on, stack = chip(text(row, "chip", "accelerator")), software_of("inference", row)
     family = published.families("inference").get(stack.family, {})
-    tp, pp = whole(row, "tp"), whole(row, "pp") or 1
+    tp, ep, pp = whole(row, "tp"), whole(row, "ep"), whole(row, "pp") or 1
+    if ep and ep > 1:  # a replica has all experts, and its tensor-parallel groups are attention DP
+        tp = max(tp or 1, ep)
     chips = min(whole(row, "chips") or (tp or 1) * pp, MAX_CHIPS)
     copy = min((tp or max(chips // pp, 1)) * pp, chips)  # some sources count cores in tp
     if chips % copy or copy % pp:
@@ -157,7 +159,7 @@ def read(row: Cells) -> InferenceRun:
         chips=copy,
         tp=copy // pp,
         pp=pp,
-        ep=whole(row, "ep"),
+        ep=ep,
         **_types(row, family, on),
         P=P,
         G=G,

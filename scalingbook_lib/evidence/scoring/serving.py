@@ -91,7 +91,8 @@ def _fits(run: InferenceRun) -> bool:
 
 def _open(row: Cells, run: InferenceRun, stack: SoftwareStack, chips: int) -> Iterator[InferenceRun]:
     """The runs that a row allows: unnamed layouts use any small replica, and vLLM its default batch."""
-    small = run.kind == "serving" and not whole(row, "tp") and not run.chip.torus
+    said = whole(row, "tp") or (run.ep or 1) > 1
+    small = run.kind == "serving" and not said and not run.chip.torus
     for ways in [n for n in SPLITS if chips % (n * run.pp) == 0] if small else [run.tp]:
         one = replace(run, tp=ways, chips=ways * run.pp)
         yield one

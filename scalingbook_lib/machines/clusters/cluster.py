@@ -24,8 +24,9 @@ class Cluster(ChipGroup):
 
     `in_switch`: the domain's switches reduce if the generation can (NVLink 4 and later); `network_reduces`:
     the network's switches do too. `oversubscription`: a leaf switch's downlinks per uplink. Every NIC has its
-    own port in a leaf; the n-th NICs of a unit's domains share leaves (rails). Raises a ClusterError for a
-    cluster that cannot be built.
+    own port in a leaf; the n-th NICs of a unit's domains share leaves (rails). Domains that do not fill
+    scalable units are divided equally among the fewest units that allow it (`assumed`). Raises a ClusterError
+    for a cluster that cannot be built.
     """
 
     chip: Chip
@@ -76,12 +77,6 @@ class Cluster(ChipGroup):
                 f"{self.chips} chips do not fill domains of {self.domain}: "
                 f"write {near} or {near + self.domain}"
             )
-        if self.nodes > self.unit and self.nodes % self.unit:
-            near = self.nodes // self.unit * self.unit * self.domain
-            raise ClusterError(
-                f"{self.nodes} domains do not fill units of {self.unit}: write {near} or "
-                f"{near + self.unit * self.domain} chips"
-            )
         # k-port switches in three tiers: the ports of (k/2)² leaves under each of k pods
         if self.chips > self.ports**3 // 4:
             raise ClusterError(
@@ -104,6 +99,20 @@ class Cluster(ChipGroup):
         """The domains in a scalable unit, whose NICs of one rail share a leaf: 32, or 8 racks of 72 GPUs."""
         # half of a leaf's ports face down, one to a NIC of each domain of the unit
         return max(self.ports // 2, 1) if self.domain <= self.ports // 2 else 8
+
+    @property
+    def unit_domains(self) -> int:
+        """The domains in each of the equal units: as many as divide all domains and fit one unit."""
+        return max(n for n in range(1, min(self.nodes, self.unit) + 1) if self.nodes % n == 0)
+
+    @property
+    def assumed(self) -> str:
+        """What is assumed of domains that do not fill their scalable units, as text; "" if they do."""
+        each = self.unit_domains
+        if each in (self.nodes, self.unit):
+            return ""
+        units = f"{pluralize(self.nodes // each, 'unit')} of {each}"
+        return f"{self.nodes} domains do not fill scalable units of {self.unit}: {units} are assumed"
 
     @property
     def leaves(self) -> int:
@@ -145,14 +154,15 @@ class Cluster(ChipGroup):
     def _network(self) -> tuple[Level, ...]:
         if self.nodes == 1 or not self.nic_bytes_per_s:
             return ()
-        units = math.ceil(self.nodes / self.unit)
+        each = self.unit_domains
+        units = self.nodes // each
         # k/2 leaves of k/2 ports each share one group of spines
-        pod = max(self.ports**2 // 4 // (self.unit * self.domain), 1) if self.cores else units
+        pod = max(self.ports**2 // 4 // (each * self.domain), 1) if self.cores else units
         spine = math.gcd(units, pod)  # units that share one group of spines
         nic, sums = self.nic_bytes_per_s, self.network_reduces
         above = nic / self.oversubscription
         return (
-            Level("leaf", min(self.nodes, self.unit), nic, NETWORK_HOP_S, sums, "network"),
+            Level("leaf", each, nic, NETWORK_HOP_S, sums, "network"),
             Level("spine", spine, above, 2 * NETWORK_HOP_S, sums, "network"),
             Level("core", units // spine, above, 3 * NETWORK_HOP_S, sums, "network"),
         )

@@ -7,6 +7,7 @@ import pytest
 from scalingbook_lib import evidence
 from scalingbook_lib.calibrated import bands
 from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence.inference.planned import planned
 from scalingbook_lib.evidence.measured import inference_runs, training_runs
 from scalingbook_lib.evidence.memory import peak_bytes
 
@@ -322,3 +323,18 @@ def test_the_report_prints_its_summary():
     assert str(told).startswith("2 rows of training_runs: 1 predicted, 1 refused")
     assert [group.errors.name for group in told.by(lambda found: [found.chip])] == ["training, dense, H100"]
     assert list(told.refused.values()) == [["mine"]]
+
+
+@pytest.mark.parametrize("tp", ["72", "", "1"])
+def test_expert_parallelism_beyond_the_divisors_has_redundant_experts(tp):
+    """SGLang's EP 72 holds 288 experts for DeepSeek-V3's 256, however a row counts the attention's ways."""
+    row = {
+        "phase": "decode", "chip": "H100", "chips": "144", "model": "deepseek-ai/DeepSeek-V3", "tp": tp,
+        "input_len": "2000", "output_len": "100", "context_len": "2000", "ep": "72", "engine": "SGLang",
+        "weight_dtype": "fp8", "output_tok_s_total": "401076", "batch_or_concurrency": "36864",
+    }  # fmt: skip
+    run = inference_runs.read(row)
+    assert (run.chips, run.B) == (72, 18432)
+    layout = planned(run).layout
+    assert (layout.tp, layout.ep, layout.attention_dp, layout.redundant_experts) == (72, 72, 72, 32)
+    assert not one(row).findings

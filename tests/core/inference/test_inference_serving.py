@@ -225,7 +225,7 @@ def test_an_efficiency_tells_what_it_states_and_refuses_what_cannot_be():
 
 
 def test_a_chip_without_the_type_to_compute_in_says_so():
-    with pytest.raises(ValueError, match="no fp8 matrix unit"):
+    with pytest.raises(ValueError, match="no fp8 rate of"):
         inference.decode(L8B, SIXTEEN, Layout(tp=16, compute=FP8), batch=1, S=1)
     with pytest.raises(LayoutError, match="choose tp · cp · pp as a divisor"):
         inference.decode(L8B, SIXTEEN, Layout(tp=32), batch=1, S=1)

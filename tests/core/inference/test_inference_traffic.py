@@ -215,6 +215,7 @@ def test_a_layout_that_cannot_be_says_why(layout, words):
         (L70B, {"pp": 128}, "lower pp"),
         (L70B, {"tp": 128}, "64 heads are fewer"),
         (L70B, {"tp": 5}, "do not divide the 64"),
+        (V3, {"tp": 48, "ep": 48, "attention_dp": 48}, "a divisor of their number, or redundant_experts=32"),
     ],
 )
 def test_a_layout_that_the_model_or_the_machine_does_not_allow_says_why(model, layout, words):

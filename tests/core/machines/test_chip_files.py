@@ -61,7 +61,7 @@ def test_figures_replace_those_of_a_chip_and_its_name_says_so():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"flops_per_s": None}, "flops_per_s' is not a number"),
+        ({"flops_per_s": 4e14}, 'write an object by type, as in {"bf16": "165T"}, or a field of one'),
         ({"hbm_bytes_per_s": None}, "hbm_bytes_per_s is 'None'; write a number, as in 900 GB/s"),
         ({"hbm_bytes": "24 TFLOPs"}, "hbm_bytes is '24 TFLOPs'; write it as in 24GiB"),
         ({"hbm_bytes": -1}, "hbm_bytes is -1; write it as in 24GiB"),

@@ -99,12 +99,46 @@ def test_axes_take_factors_of_levels_from_the_inside():
 
 
 @pytest.mark.parametrize(
+    ("chip", "n", "sizes", "assumed"),
+    [
+        (
+            chips.A100,
+            384,
+            [8, 24, 2],
+            "48 domains do not fill scalable units of 32: 2 units of 24 are assumed",
+        ),
+        (H100, 320, [8, 20, 2], "40 domains do not fill scalable units of 32: 2 units of 20 are assumed"),
+        (H100, 2000, [8, 25, 10], "250 domains do not fill scalable units of 32: 10 units of 25 are assumed"),
+        (H100, 296, [8, 37], "37 domains do not fill scalable units of 32: 37 units of 1 are assumed"),
+        (
+            H100,
+            4096 + 128,
+            [8, 24, 1, 22],
+            "528 domains do not fill scalable units of 32: 22 units of 24 are",
+        ),
+        (
+            chips.GB200,
+            720,
+            [72, 5, 2],
+            "10 domains do not fill scalable units of 8: 2 units of 5 are assumed",
+        ),
+        (H100, 512, [8, 32, 2], ""),
+        (H100, 160, [8, 20], ""),
+    ],
+)
+def test_domains_that_do_not_fill_their_units_are_divided_equally(chip, n, sizes, assumed):
+    cluster = Cluster.of(chip, n)
+    assert [level.size for level in cluster.levels] == [size for size in sizes if size > 1]
+    assert cluster.assumed.startswith(assumed)
+    assert bool(cluster.assumed) == bool(assumed)
+
+
+@pytest.mark.parametrize(
     ("build", "words"),
     [
         (lambda: Cluster.of(chips.V5E, 8), "use a Slice"),
         (lambda: Cluster.of(chips.V100, 8), "domain=16"),
         (lambda: Cluster.of(H100, 12), "write 8 or 16"),
-        (lambda: Cluster.of(H100, 320), "write 256 or 512"),
         (lambda: Cluster.of(H100, 131072), "at most 65,536 chips"),
         (lambda: Cluster.of(H100, 0), "at least 1 chip"),
         (lambda: Cluster.of(H100, 64, oversubscription=0.5), "at least 1"),

@@ -120,6 +120,33 @@ def test_a_pcie_board_alone_is_one_and_several_have_the_path_through_their_host(
 
 
 @pytest.mark.parametrize(
+    ("written", "chip", "n", "note"),
+    [
+        ("dgx-h100:4", "H100", 32, "dgx-h100:4 is 32 H100 in 4 nodes of 8"),
+        ("hgx-h100:2", "H100", 16, "hgx-h100:2 is 16 H100 in 2 nodes of 8"),
+        ("2x DGX H100", "H100", 16, "2x DGX H100 is 16 H100 in 2 nodes of 8"),
+        ("dgx-a100", "A100", 8, "dgx-a100 is 8 A100 in 1 node of 8"),
+        ("gb200-nvl72:2", "GB200", 144, "gb200-nvl72:2 is 144 GB200 in 2 nodes of 72"),
+        ("dgx-spark:2", "DGX Spark", 2, ""),
+        ("mi250:4", "MI250X GCD", 4, "mi250:4 is 4 GCDs, of which an MI250X has two"),
+        ("mi250x gcd:4", "MI250X GCD", 4, ""),
+        ("h100", "H100", 8, "h100 is one domain of 8 H100; write h100:1 for one chip"),
+        ("h100:320", "H100", 320, "40 domains do not fill scalable units of 32: 2 units of 20 are assumed"),
+        (
+            "48x8xA100",
+            "A100",
+            384,
+            "48x8xA100 is 384 A100 in 48 nodes of 8; 48 domains do not fill scalable units of 32: 2 units of "
+            "24 are assumed",
+        ),
+    ],
+)
+def test_a_note_says_what_is_counted_and_assumed(written, chip, n, note):
+    named = machine_names.read(written)
+    assert (named.machine.chip.name, named.machine.chips, named.note) == (chip, n, note)
+
+
+@pytest.mark.parametrize(
     ("written", "told"),
     [
         (

@@ -161,3 +161,13 @@ def test_a_batch_that_does_not_fit_is_the_reason():
     found = planner.serve(LLAMA, h100, P=1024, G=512, batches=(100_000,), tried={"pp": (1,)})
     (miss,) = found.misses
     assert "fewer than the batch size of 100,000" in miss.why
+
+
+def test_layouts_that_would_divide_domains_unequally_are_left_out_of_a_search():
+    """DeepSeek-V3 on 9 hosts: EP 72 with 32 redundant experts is possible with 72 attention-DP groups."""
+    v3, hosts = models.find("DeepSeek-V3"), clusters.Cluster.of(chips.H100, 72)
+    ways = {"weights": FP8, "compute": FP8, "redundant_experts": 32}
+    found = planner.serve(v3, hosts, P=2000, G=100, fixed=ways, tried={"ep": (72,)})
+    assert {one.layout.ep for one in found.points} == {72}
+    refused = next(one for one in found.rejected if one.kind == "the machine's domains")
+    assert "would divide domains of 8 (NVLink) unequally; let the degrees" in refused.why
