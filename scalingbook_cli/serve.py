@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from scalingbook_cli import launch_tables, parameter_types, serve_tables, shared
-from scalingbook_cli.answer import Answer, TextTable, answer_command, price
+from scalingbook_cli.answer import TERMINAL_COLUMNS, Answer, TextTable, answer_command, price
 from scalingbook_cli.parameter_types import layout_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_cli.reading import CALIBRATED
@@ -472,11 +472,14 @@ class ServeRequest:
         )
         price = self.price.usd_per_hour
         usd = None if price is None else one.usd_per_million(price)
+        summary = "\n".join(self._summary_lines(one, held, usd))
+        dtypes = serve_tables.dtypes(one.step.layout)
+        told = () if dtypes in summary else (("types", dtypes),)
         return Answer(
-            summary="\n".join(self._summary_lines(one, held, usd)),
+            summary=summary,
             tables=(
                 *listed,
-                *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one)),
+                *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one), told),
                 *shared.assumed_table(self.assumed),
             ),
             values=self.values
@@ -503,20 +506,13 @@ class ServeRequest:
 
     def _summary_lines(self, one: Serving, held: inference.ServingMemory, usd: float | None) -> Iterator[str]:
         """The layout; latencies with their band, throughput and cost; the memory of a chip."""
-        layout = one.step.layout
-        experts = (
-            f", experts {layout.experts}"
-            if layout.experts and layout.experts.name != layout.weights.name
-            else ""
-        )
-        dtypes = f"weights {layout.weights}{experts}, KV {layout.kv}"
-        dtypes += f", compute {layout.compute}" * (layout.compute is not BF16)
-        replicas = self.machine.chips // one.chips
-        many = pluralize(replicas, "replica")
-        batch = f"batch size {count(int(one.slots))}"
-        yield f"Layout: {layout.degrees}; {many} with {batch}; {dtypes}"
+        many = pluralize(self.machine.chips // one.chips, "replica")
+        line = f"Layout: {one.step.layout.degrees}; {many} with batch size {count(int(one.slots))}"
+        typed = f"{line}; {serve_tables.dtypes(one.step.layout)}"
+        yield typed if len(typed) <= TERMINAL_COLUMNS else line  # the table of a replica then has the types
         itl = f"ITL {si(one.itl_s, 's')}{shared.band(one.itl_s, self.interval_factor, 's')}"
         cost = "" if usd is None else f", ${price(usd)} per million tokens"
-        rate = si(replicas * one.tokens_per_s, "tokens/s")
-        yield f"TTFT {si(one.ttft_s, 's')}, {itl}, {rate}{cost}"
+        rate = si(self.machine.chips // one.chips * one.tokens_per_s, "tokens/s")
+        times = f"TTFT {si(one.ttft_s, 's')}, {itl}, {rate}{cost}"
+        yield times if len(times) <= TERMINAL_COLUMNS else times.replace(" million ", " M ")
         yield shared.memory_line(held, held.chip)

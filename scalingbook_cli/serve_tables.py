@@ -14,10 +14,10 @@ from scalingbook_cli.answer import (
     product,
 )
 from scalingbook_cli.shared import sum_line
-from scalingbook_lib.inference import Serving, ServingMemory
+from scalingbook_lib.inference import Layout, Serving, ServingMemory
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Front, Option
-from scalingbook_lib.units import count, count_in_words, percent, rounded, si
+from scalingbook_lib.units import BF16, count, count_in_words, percent, rounded, si
 
 
 def front(found: Front, most: int) -> TextTable:
@@ -109,6 +109,14 @@ class Capacity:
         }
 
 
+def dtypes(layout: Layout) -> str:
+    """The types of the weights, the KV cache and, unless bf16, the matmuls."""
+    mixed = layout.experts is not None and layout.experts.name != layout.weights.name
+    experts = f", experts {layout.experts}" * mixed
+    compute = f", compute {layout.compute}" * (layout.compute is not BF16)
+    return f"weights {layout.weights}{experts}, KV {layout.kv}{compute}"
+
+
 def tables(
     one: Serving,
     peak: Serving,
@@ -116,20 +124,28 @@ def tables(
     usd: float | None,
     chip_price: ChipPrice,
     capacity: Capacity,
+    told: tuple[tuple[str, str], ...] = (),
 ) -> tuple[TextTable, ...]:
-    """Tables of requests, the step, memory and traffic."""
+    """Tables of requests, the step, memory and traffic; the first begins with the rows `told`."""
     at_peak = "total at documented peaks", si(peak.step.total_s, "s")
     step = shared.times("Time of a decode step", one.step.terms, one.step.total_s, at_peak)
     return (
-        _requests(one, usd, chip_price, capacity),
+        _requests(one, usd, chip_price, capacity, told),
         step,
         shared.memory(memory, memory.chip),
         *_traffic(one),
     )
 
 
-def _requests(one: Serving, usd: float | None, chip_price: ChipPrice, capacity: Capacity) -> TextTable:
+def _requests(
+    one: Serving,
+    usd: float | None,
+    chip_price: ChipPrice,
+    capacity: Capacity,
+    told: tuple[tuple[str, str], ...],
+) -> TextTable:
     rows = [
+        *told,
         ("decoding sequences", count(one.batch)),
         ("TTFT", si(one.ttft_s, "s")),
         ("ITL", si(one.itl_s, "s")),
