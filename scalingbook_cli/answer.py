@@ -19,32 +19,48 @@ _PART_LABELS = {
     "draft kv": "draft KV cache",
     "mlp": "MLP",
 }  # of the names in Python and JSON
+COLUMN_GAP = 3  # characters between two columns; one is left at each end of a line
 TERMINAL_COLUMNS = 100  # the width for which answers are laid out
+SUMMARY_LINES = 3  # before the first table
 STOPPED = "Interrupted: this is the best plan found so far; the search did not finish."
 
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """Rows of text with a title; the columns in `words` are left-aligned, all others right-aligned."""
+    """Rows of text with a title; the columns in `words` are left-aligned, all others right-aligned.
+
+    The columns in `optional` are left out of a table that is too wide, the first of them first.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: tuple[int, ...] = (0,)
+    optional: tuple[str, ...] = ()
+
+    @property
+    def by_column(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The heading and the cells of each column."""
+        return tuple((name, tuple(cells)) for name, *cells in zip(self.columns, *self.rows, strict=True))
 
     @property
     def width(self) -> int:
-        """The characters of a line in which no cell is folded: three between columns, one at each end."""
-        columns = zip(self.columns, *self.rows, strict=True)
-        lines = ([line for cell in column for line in cell.split("\n")] for column in columns)
-        return sum(max(map(len, column)) + 3 for column in lines) - 1
+        """The characters of a line in which no cell is wrapped."""
+        lines = (
+            [line for cell in (name, *cells) for line in cell.split("\n")] for name, cells in self.by_column
+        )
+        return sum(max(map(len, column)) + COLUMN_GAP for column in lines) - 1
 
     def without(self, name: str) -> "TextTable":
         """The table without the column of that name."""
         at = self.columns.index(name)
-        columns, *rows = (row[:at] + row[at + 1 :] for row in (self.columns, *self.rows))
-        words = tuple(n - (n > at) for n in self.words if n != at)
-        return TextTable(self.title, columns, tuple(rows), words)
+        return self.only(tuple(n for n in range(len(self.columns)) if n != at))
+
+    def only(self, places: tuple[int, ...]) -> "TextTable":
+        """The table with these columns."""
+        columns, *rows = (tuple(row[n] for n in places) for row in (self.columns, *self.rows))
+        words = tuple(n for n, place in enumerate(places) if place in self.words)
+        return TextTable(self.title, columns, tuple(rows), words, self.optional)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +185,7 @@ def answer_command(command: Callable[..., Answer]) -> Callable[..., None]:
         except (ValueError, OverflowError) as error:
             raise click.UsageError(str(error), ctx) from error
         if notes := ctx.meta.get(NOTES):  # what the name of a machine was taken to mean
-            told = {"machine_note": "; ".join(notes)}
-            answer = replace(
-                answer, summary="\n".join((answer.summary, *notes)), values={**answer.values, **told}
-            )
+            answer = _with_notes(answer, tuple(notes))
         ctx.obj(answer, as_json=as_json, explain=explain)
         if answer.stopped:
             click.echo(STOPPED, err=True)
@@ -183,6 +196,16 @@ def answer_command(command: Callable[..., Answer]) -> Callable[..., None]:
             ctx.exit(LIMIT_EXCEEDED)
 
     return run
+
+
+def _with_notes(answer: Answer, notes: tuple[str, ...]) -> Answer:
+    """The answer with sentences on the machine: in its summary while that is short, else in a table."""
+    values = {**answer.values, "machine_note": "; ".join(notes)}
+    lines = (*answer.summary.split("\n"), *notes)
+    if len(lines) <= SUMMARY_LINES:
+        return replace(answer, summary="\n".join(lines), values=values)
+    table = TextTable("Machine", ("",), tuple((note,) for note in notes))
+    return replace(answer, tables=(table, *answer.tables), values=values)
 
 
 def sentence(error: click.ClickException) -> str:

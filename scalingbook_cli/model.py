@@ -18,7 +18,7 @@ from scalingbook_cli.answer import (
     part_label,
     product,
 )
-from scalingbook_lib.models import Transformer, Weight, arithmetic, quantization
+from scalingbook_lib.models import Transformer, Weight, arithmetic, quantization, quantized
 from scalingbook_lib.models.arithmetic import Bytes, Flops, KVCache, Terms, TrainingFlops, TrainingState
 from scalingbook_lib.models.quantization import WeightStorage
 from scalingbook_lib.units import BF16, FP32, DType, count, count_in_words, percent
@@ -90,11 +90,18 @@ def command(
             _state(state),
         ),
         values={"model": model.name, "shape": fields_of(model, *LETTERS)}
+        | {"not_counted": list(model.not_counted), "assumed": _assumed(model)}
         | _values(forward, training, held, states, state)
         | {"stored": {"total_bytes": on_disk.nbytes, "bytes_by_part": dict(on_disk.parts)}}
         | (_run_values(run) if run else {}),
         steps=(*lines, *(_run_derivation(run) if run else ())),
     )
+
+
+def _assumed(model: Transformer) -> list[str]:
+    """What no file says of the model, and the type of its weights if only the checkpoint's name tells it."""
+    kind = quantized.named_format(model.quantization)
+    return [*model.assumed, *([f"weights in {kind}, by the name of the checkpoint"] if kind else [])]
 
 
 def _parameters(model: Transformer) -> TextTable:
@@ -156,7 +163,7 @@ def _stored(on_disk: WeightStorage) -> TextTable:
 def _cache(cache: KVCache, states: Bytes) -> TextTable:
     """The cache by kind of layer, and the states of recurrences, which do not grow with the sequence."""
     rows = [(term.name, term.why, nbytes(term.value)) for term in (*cache.terms, *states.terms)]
-    rows.append(("one more token", "", nbytes(cache.bytes_per_token)))
+    rows.append(("one more token", "", nbytes(cache.next_token_bytes)))
     rows.append(("all", "", nbytes(cache.total + states.total)))
     what = "KV cache and recurrent states" if states.terms else "KV cache"
     title = f"{what}, {count(cache.sequences)} × {count(cache.S)} positions in {cache.dtype}"
@@ -184,8 +191,8 @@ def _values(
             **fields_of(model, "by_part", "active_by_part"),
         },
         "flops": {
-            "sequences": forward.sequences,
-            "sequence_tokens": forward.T,
+            "batch_size_sequences": forward.sequences,
+            "sequence_length_tokens": forward.T,
             "tokens": forward.tokens,
             "forward_flops": forward.total,
             "training_flops": training.total,
@@ -196,10 +203,11 @@ def _values(
         },
         "kv_cache": {
             "dtype": cache.dtype.name,
-            "sequences": cache.sequences,
+            "batch_size_sequences": cache.sequences,
             "context_tokens": cache.S,
             "total_bytes": cache.total,
             "bytes_per_token": cache.bytes_per_token,
+            "next_token_bytes": cache.next_token_bytes,
             "bytes_by_layers": _by_name(cache),
             "state_bytes": states.total,
             "bytes_by_state": _by_name(states),

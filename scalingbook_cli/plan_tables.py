@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from scalingbook_cli import shared
 from scalingbook_cli.answer import (
     SHARE,
-    TERMINAL_COLUMNS,
     DerivationLine,
     TextTable,
     fields_of,
@@ -42,7 +41,7 @@ def tables(
 def best(ranking: Ranking, objective: Pessimistic) -> TextTable:
     """The best plans, one per row; degrees of 1 and settings that all plans share have no column.
 
-    The largest overhead is left out if the table would otherwise be too wide for a terminal.
+    In a narrow terminal the largest overhead is left out first, then the P80 and MFU, which follow the time.
     """
     plans = [one.plan for one in ranking.best]
     named = {name: label for name, label in _DEGREES.items() if any(getattr(p, name) > 1 for p in plans)}
@@ -56,8 +55,9 @@ def best(ranking: Ranking, objective: Pessimistic) -> TextTable:
         cells = (_cell(one.plan, name) for name in named)
         rows.append((str(place), *cells, *numbers, step.largest_overhead))
     title = f"Best plans for {ranking.model.name} on {ranking.machine.name}"
-    table = TextTable(title, columns, tuple(rows), words=(0, len(columns) - 1))
-    return table if table.width <= TERMINAL_COLUMNS else table.without(OVERHEAD)
+    return TextTable(
+        title, columns, tuple(rows), words=(0, len(columns) - 1), optional=(OVERHEAD, "P80", "MFU")
+    )
 
 
 def _cell(plan: Plan, name: str) -> str:

@@ -118,7 +118,7 @@ def _rows(report: ScoreReport, shown: list[Scored]) -> Iterator[TextTable]:
                 ", ".join(found.assumed),
             )
         )
-    yield TextTable(title, columns, tuple(rows), words=(0, 1, 7))
+    yield TextTable(title, columns, tuple(rows), words=(0, 1, 7), optional=("inside", "class"))
 
 
 def _memory(report: ScoreReport) -> Iterator[TextTable]:

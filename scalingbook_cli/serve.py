@@ -474,15 +474,15 @@ class ServeRequest:
         )
         price = self.price.usd_per_hour
         usd = None if price is None else one.usd_per_million(price)
+        replicas = self.machine.chips // one.chips
+        summary = "\n".join(short_answer.serving_lines(one, held, replicas, self.interval_factor, usd))
+        dtypes = short_answer.dtypes(one.step.layout)
+        told = () if dtypes in summary else (("types", dtypes),)
         return Answer(
-            summary="\n".join(
-                short_answer.serving_lines(
-                    one, held, self.machine.chips // one.chips, self.interval_factor, usd
-                )
-            ),
+            summary=summary,
             tables=(
                 *listed,
-                *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one)),
+                *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one), told),
                 *shared.assumed_table(self.assumed),
             ),
             values=self.values

@@ -115,20 +115,28 @@ def tables(
     usd: float | None,
     chip_price: ChipPrice,
     capacity: Capacity,
+    told: tuple[tuple[str, str], ...] = (),
 ) -> tuple[TextTable, ...]:
-    """Tables of requests, the step, memory and traffic."""
+    """Tables of requests, the step, memory and traffic; the first begins with the rows `told`."""
     at_peak = "total at documented peaks", si(peak.step.total_s, "s")
     step = shared.times("Time of a decode step", one.step.terms, one.step.total_s, at_peak)
     return (
-        _requests(one, usd, chip_price, capacity),
+        _requests(one, usd, chip_price, capacity, told),
         step,
         shared.memory(memory, memory.chip),
         *_traffic(one),
     )
 
 
-def _requests(one: Serving, usd: float | None, chip_price: ChipPrice, capacity: Capacity) -> TextTable:
+def _requests(
+    one: Serving,
+    usd: float | None,
+    chip_price: ChipPrice,
+    capacity: Capacity,
+    told: tuple[tuple[str, str], ...],
+) -> TextTable:
     rows = [
+        *told,
         ("decoding sequences", count(one.batch)),
         ("TTFT", si(one.ttft_s, "s")),
         ("ITL", si(one.itl_s, "s")),

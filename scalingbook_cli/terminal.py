@@ -12,6 +12,7 @@ from rich.table import Table as Drawn
 from rich.text import Text
 
 from scalingbook_cli.answer import TERMINAL_COLUMNS, Answer, DerivationLine, TextTable, format_value
+from scalingbook_cli.table_width import fitted
 
 
 def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
@@ -24,8 +25,9 @@ def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
     console = _console()
     console.print(Text(answer.summary))
     for table in answer.tables:
-        console.print()
-        console.print(_drawn(table))
+        for part in fitted(table, console.width):
+            console.print()
+            console.print(_drawn(part))
     if explain and answer.details:
         console.print(Text("\nSearch", "bold"))
         console.print(Text("\n".join(answer.details)))
@@ -49,8 +51,7 @@ def _drawn(table: TextTable) -> Drawn:
         drawn.add_column(
             Text(column),
             justify="left" if number in table.words else "right",
-            overflow="fold",
-            no_wrap=column == "flags",  # a flag in two pieces cannot be copied, so other columns get narrower
+            overflow="fold",  # of a word that is longer than a line
         )
     for row in table.rows:
         drawn.add_row(*map(Text, row))

@@ -261,8 +261,23 @@ def _published(path: Path) -> Json | None:
     except Exception as error:
         print(f"{name}: {type(error).__name__}: {error}"[:200], file=sys.stderr)
         return None
-    published = json.loads(path.read_text())
+    published = _quantization_beside(path) | json.loads(path.read_text())
     return row and row | {"config": _without_noise(published)}
+
+
+def _quantization_beside(path: Path) -> Json:
+    """The `quantization_config` that NVIDIA publishes in a file of its own; numbers in names become `*`."""
+    beside = path.with_name(path.name.replace("_config.json", "_hf_quant_config.json"))
+    if not beside.exists():
+        return {}
+    said = json.loads(beside.read_text())["quantization"]
+    if layers := said.get("quantized_layers"):
+        said["quantized_layers"] = {
+            re.sub(r"\b\d+\b", "*", name): {"quant_algo": layer["quant_algo"]}
+            for name, layer in layers.items()
+        }
+        said.pop("exclude_modules", None)  # all that is quantized is listed
+    return {"quantization_config": said}
 
 
 def _row(name: str, config: Any, source: str) -> Json | None:

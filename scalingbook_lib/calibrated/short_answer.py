@@ -6,7 +6,7 @@ from scalingbook_lib.calibrated import bands
 from scalingbook_lib.calibrated.bands import COVERAGE
 from scalingbook_lib.calibrated.confidence import Confidence
 from scalingbook_lib.calibrated.training_efficiency import Software
-from scalingbook_lib.inference import Serving, ServingMemory
+from scalingbook_lib.inference import Layout, Serving, ServingMemory
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import TrainingMemory, TrainingStep
@@ -14,6 +14,8 @@ from scalingbook_lib.units import BF16, DType, count, percent, price, si
 from scalingbook_lib.words import pluralize
 
 type Memory = TrainingMemory | ServingMemory
+
+LINE = 100  # characters of a line of the answer, at most
 
 
 def training_factor(model: Transformer, chip: Chip, compute: DType, software: Software = ()) -> float:
@@ -43,17 +45,23 @@ def serving_lines(
     one: Serving, held: ServingMemory, replicas: int, factor: float | None, usd: float | None = None
 ) -> Iterator[str]:
     """The layout; latencies with their band, throughput and cost; the memory of a chip."""
-    layout = one.step.layout
-    own = layout.experts and layout.experts.name != layout.weights.name
-    experts = f", experts {layout.experts}" if own else ""
-    dtypes = f"weights {layout.weights}{experts}, KV {layout.kv}"
-    dtypes += f", compute {layout.compute}" * (layout.compute is not BF16)
-    batch = f"batch size {count(int(one.slots))}"
-    yield f"Layout: {layout.degrees}; {pluralize(replicas, 'replica')} with {batch}; {dtypes}"
+    many = pluralize(replicas, "replica")
+    line = f"Layout: {one.step.layout.degrees}; {many} with batch size {count(int(one.slots))}"
+    typed = f"{line}; {dtypes(one.step.layout)}"
+    yield typed if len(typed) <= LINE else line  # the command line then has the types in a table
     itl = f"ITL {si(one.itl_s, 's')}{band(one.itl_s, factor, 's')}"
     cost = "" if usd is None else f", ${price(usd)} per million tokens"
-    yield f"TTFT {si(one.ttft_s, 's')}, {itl}, {si(replicas * one.tokens_per_s, 'tokens/s')}{cost}"
+    times = f"TTFT {si(one.ttft_s, 's')}, {itl}, {si(replicas * one.tokens_per_s, 'tokens/s')}{cost}"
+    yield times if len(times) <= LINE else times.replace(" million ", " M ")
     yield memory_line(held, held.chip)
+
+
+def dtypes(layout: Layout) -> str:
+    """The types of the weights, of the cache and, if it is not bf16, of matmuls."""
+    own = layout.experts and layout.experts.name != layout.weights.name
+    experts = f", experts {layout.experts}" if own else ""
+    compute = f", compute {layout.compute}" * (layout.compute is not BF16)
+    return f"weights {layout.weights}{experts}, KV {layout.kv}{compute}"
 
 
 def memory_line(held: Memory, chip: Chip) -> str:

@@ -150,26 +150,27 @@ def find_as_stored(name: str) -> Transformer:
     """As `find`; a checkpoint whose name says how its weights are stored has them in the usual formats.
 
     'Qwen/Qwen3-8B-FP8' is Qwen3 8B with its matrices in fp8. `named_format` tells the type of such a model.
-    A model whose own published file quantizes its weights (gpt-oss, DeepSeek-V3) has them as in that file,
-    unless the name says bf16.
+    A model or a checkpoint whose own published file quantizes its weights (gpt-oss, Kimi-K2.5-NVFP4) has them
+    as in that file, unless the name says bf16.
     """
-    try:
-        found = find(name)
-        scheme = None if _SIXTEEN_BITS.search(name.lower()) else _stored(found)
-        return replace(found, quantization=scheme) if scheme else found
-    except ModelError:
-        stored, plain = published_names.stored_type(name), published_names.without_stored_type(name)
-        found = _published(plain) if stored else None
-        if found is None:
-            raise
-        return replace(found, quantization=quantized.by_name(stored))
+    if _SIXTEEN_BITS.search(name.lower()):
+        return find(name)
+    found, kind = _published(name), ""
+    if found is None and (kind := published_names.stored_type(name)):
+        found = _published(published_names.without_stored_type(name))
+    found = found or find(name)
+    own, general = map(normalize_name, (published_names.last_part(name), found.name))
+    if said := _STORED.get(own) or (None if kind else _STORED.get(general)):
+        return replace(found, quantization=_scheme(found, said))
+    return replace(found, quantization=quantized.by_name(kind)) if kind else found
 
 
-def _stored(model: Transformer) -> Scheme | None:
-    """How the published file of a model of the catalog stores its weights, where it quantizes them."""
-    said = _PUBLISHED["stored"].get(model.name)
-    if said is None:
-        return None
+_STORED = {normalize_name(name): said for name, said in _PUBLISHED["stored"].items()}
+"""The `quantization_config` of published files, by the name of a model or of a single checkpoint."""
+
+
+def _scheme(model: Transformer, said: dict[str, Any]) -> Scheme | None:
+    """How the published file of a model, with this `quantization_config`, stores its weights."""
     config = _FURTHER_BY_NAME.get(model.name, {}).get("config", {})
     return quantized.scheme(Fields(config | {"quantization_config": said}))
 
@@ -222,6 +223,8 @@ def _read_model(whole: dict[str, Any], name: str | None) -> tuple[Transformer, s
     if like and like != kind:
         own = f"model_type {printable(kind)} is unknown and was read as {like}, by its architecture"
         shapes["assumed"] = (*shapes.get("assumed", ()), own)
+    if like != kind:
+        shapes["assumed"] = (*shapes["assumed"], *unknown.unread_sizes(f))
     f.value("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
     for field, value in fields.items():
         plain = isinstance(value, list) and all(entry == "full_attention" for entry in value)

@@ -17,7 +17,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def _bare(name: str) -> str:
-    return re.sub(r"^((language_model|model)[.])+", "", name)
+    return re.sub(r"^((language_model|model|backbone)[.])+", "", name)
 
 
 _ATTENTION = "self_attn", "attn", "mixer"

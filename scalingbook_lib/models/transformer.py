@@ -250,14 +250,19 @@ class Transformer(Result):
         # 2 K H of each layer, or a latent vector; whole, as an entry may serve several tokens
         return sum(kind.layers * kind.kv_elements_per_token // kind.every for kind in self.layer_kinds)
 
-    def __str__(self) -> str:
+    @property
+    def not_counted(self) -> tuple[str, ...]:
+        """What `params` leaves out: the parts in `uncounted`, and parameters of which the number is known."""
         extras = {"that predict a token more": self.next_params, "that see pictures": self.vision_params}
-        uncounted = [*self.uncounted, *(f"{params:,} {what}" for what, params in extras.items() if params)]
+        return (*self.uncounted, *(f"{params:,} {what}" for what, params in extras.items() if params))
+
+    def __str__(self) -> str:
+        left = self.not_counted
         active = f", {self.active_params:,} active for one token" if self.experts else ""
         return (
             f"{self.name}: {self.params:,} parameters{active}; D={self.D} L={self.L} F={self.F} "
             f"N={self.N} K={self.K} H={self.H} V={self.V}"
-            f"{'; not counted: ' * bool(uncounted)}{', '.join(uncounted)}"
+            f"{'; not counted: ' * bool(left)}{', '.join(left)}"
             f"{'; assumed: ' * bool(self.assumed)}{'; '.join(self.assumed)}"
         )
 

@@ -4,6 +4,7 @@ The fields tell which parts a layer has: latent attention, experts, recurrences,
 (norms, biases, gated MLPs) is assumed as most published models have it.
 """
 
+import re
 from collections.abc import Iterable
 
 from scalingbook_lib.models import dense, structure
@@ -25,6 +26,7 @@ from scalingbook_lib.models.mixed import key_delta
 from scalingbook_lib.models.parts import ModelError, printable
 
 UNGATED = "relu", "relu2", "gelu_new", "gelu_fast"
+SIZES = re.compile(r"(num|n)_(?!return|beam)\w+|(?!max_|chunk)\w*(dim|size|width|rank|heads|layers)")
 LIKE = (  # the first of these whose fields the file has is the known type that it resembles
     (("index_topk", "kv_lora_rank"), "deepseek_v32"),
     (("linear_num_value_heads",), "qwen3_next"),
@@ -78,6 +80,16 @@ def read(f: Fields, kind: str) -> Shapes:
     return shapes | {
         "assumed": (f"model_type {printable(kind)} is unknown and was read like {like(f)}", *_said(f))
     }
+
+
+def unread_sizes(f: Fields) -> tuple[str, ...]:
+    """The fields that look like sizes of layers and that the reader did not ask for, as one sentence."""
+    found = [
+        f"{printable(name)}: {value}"
+        for name, value in f.config.items()
+        if type(value) is int and value > 1 and name not in f.asked and SIZES.fullmatch(name)
+    ]
+    return (f"no layer has the sizes that were not read ({', '.join(found)})",) if found else ()
 
 
 def _said(f: Fields) -> Iterable[str]:

@@ -24,7 +24,7 @@ ENTRY %main (p: f32[8,8]) -> f32[8,8] {
 """
 RECIPES = ROOT / "tests/launch/recipes"
 MORE = {
-    "model": ("model qwen3-next-80b-a3b",),
+    "model": ("model qwen3-next-80b-a3b", "model Qwen/Qwen3-8B-AWQ"),
     "roofline": (),
     "collective": ("collective all-gather 1G h100:1024 --mesh X=8,Y=128 --over X",),
     "plan": (

@@ -15,6 +15,7 @@ import pytest
 import scalingbook_cli as cli
 from scalingbook_cli import plan_tables, terminal
 from scalingbook_cli.answer import TERMINAL_COLUMNS, Answer, TextTable
+from scalingbook_cli.table_width import fitted
 from scalingbook_lib.machines import chips
 from tests.cli.json_names import names_of
 
@@ -81,6 +82,9 @@ TYPICAL = (
     "serve deepseek-v3 h200:16 --weights fp8 --kv fp8",
     "serve llama-3-70b v5e:4x4 --prompt 8192 --weights int8 --kv int8 --itl 50ms",
     "serve llama-3-70b v5e:4x4 --tp 16 --kv-batch 2 --weights int8 --as-written",
+    "plan deepseek-v3 h100:1024 --batch 8192 --sequence 4096",
+    "plan mixtral-8x7b h100:64 --batch 512 --expert-skew 2",
+    "serve kimi-k2 h200:64",
 )
 BLOCKS = {
     "plan": (
@@ -145,6 +149,65 @@ def test_a_table_is_as_wide_as_it_says(capsys, rows):
     table = TextTable("", ("", "name", "largest"), rows, words=(1,))
     terminal.show(Answer(summary="", tables=(table,), values={}), as_json=False, explain=False)
     assert table.width == max(map(len, capsys.readouterr().out.splitlines()))
+
+
+WIDE = TextTable(
+    "Wide",
+    ("row", "step time", "largest overhead", "cause", "flags"),
+    (
+        ("llama-3.1-70b-h100-512", "26.4 s", "weights and gradients", "chip by its kin, no remat", "--tp 8"),
+        ("mixtral-8x7b-a100-64", "1.27 M tokens/s", "bubble", "", "--pp 4"),
+    ),
+    words=(0, 2, 3, 4),
+    optional=("largest overhead",),
+)
+
+
+def pieces(text):
+    return {piece for piece in text.split() if not set(piece) <= {"─"}}
+
+
+@pytest.mark.parametrize("limit", range(42, 130))
+def test_a_table_breaks_no_word_and_loses_only_optional_columns(capsys, monkeypatch, limit):
+    monkeypatch.setenv("COLUMNS", f"{limit}")
+    terminal.show(Answer(summary="", tables=(WIDE,), values={}), as_json=False, explain=False)
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= limit
+    cells = (cell for row in (WIDE.columns, *WIDE.rows) for cell in row)
+    kept = (cell for row in WIDE.without("largest overhead").by_column for cell in (row[0], *row[1]))
+    assert pieces(" ".join(kept)) <= pieces(printed) - {"Wide"} <= pieces(" ".join(cells))
+    assert {"26.4 s", "1.27 M tokens/s", "--tp 8", "--pp 4"} <= set(
+        re.findall(r"26\.4 s|1\.27 M tokens/s|--tp 8|--pp 4", printed)
+    )
+
+
+def test_a_table_that_cannot_be_narrower_continues_with_its_first_column():
+    parts = list(fitted(WIDE, 50))
+    assert [part.columns[0] for part in parts] == ["row"] * len(parts)
+    assert [part.title for part in parts] == ["Wide", *[""] * (len(parts) - 1)]
+    assert len(parts) > 1
+    assert list(fitted(WIDE, WIDE.width)) == [WIDE]
+    assert "largest overhead" not in next(fitted(WIDE, WIDE.width - 20)).columns
+
+
+def test_a_word_longer_than_a_line_is_broken(capsys):
+    table = TextTable("", ("", "name", "saves"), (("1", "x" * 190, "2 s"),), words=(0, 1))
+    (part,) = fitted(table, 100)
+    assert part.width <= 100
+    assert part.rows[0][1].replace("\n", "") == "x" * 190
+
+
+def test_a_note_on_the_machine_follows_a_long_summary_as_a_table():
+    head, note, *_ = screen("serve llama-3.1-8b l4").split("\n\n")
+    assert len(head.splitlines()) == 3
+    assert note.splitlines() == ["Machine", " l4 is one PCIe board; write l4:4 for four of them in a host"]
+
+
+def test_the_types_that_do_not_fit_the_first_line_are_in_the_table_of_a_replica():
+    printed = screen("serve kimi-k2 h200:64")
+    assert "compute fp8" not in printed.splitlines()[0]
+    assert re.search(r"One replica\n types +weights fp8, KV bf16, compute fp8", printed)
+    assert " types " not in screen("serve llama-3-8b h100:8")
 
 
 def test_a_table_without_a_column_keeps_the_alignment_of_the_others():

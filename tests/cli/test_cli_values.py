@@ -49,6 +49,19 @@ def test_every_model_is_counted_as_the_library_counts_it(ask, name):
     assert told["training_state"]["total_bytes"] == state.total
 
 
+@pytest.mark.parametrize(
+    ("name", "not_counted", "assumed"),
+    [
+        ("llama-3-8b", [], []),
+        ("google/gemma-3n-E2B-it", ["the part that sees pictures", "the part that hears"], []),
+        ("Qwen/Qwen3-8B-AWQ", [], ["weights in int4, by the name of the checkpoint"]),
+    ],
+)
+def test_json_tells_what_is_not_counted_and_what_is_assumed(ask, name, not_counted, assumed):
+    told = ask("model --json", name).values
+    assert (told["not_counted"], told["assumed"]) == (not_counted, assumed)
+
+
 def test_types_and_a_run_are_the_library_s(ask):
     model = models.find("Llama 3 8B")
     line = "model llama-3-8b --weights fp32 --gradients none --moments bf16 --master none --cache int8"

@@ -151,7 +151,7 @@ def read(row: Cells) -> InferenceRun:
     return InferenceRun(
         id=text(row, "run_id"),
         family=stack.family,
-        software=(stack.name, text(row, "family") or stack.family),
+        software=(stack.fitted_as, text(row, "family") or stack.family),
         kind=kind,
         engine=family.get("engine", stack.name if stack.known else ""),
         model=model(row),

@@ -18,12 +18,14 @@ COLUMNS = "family", "software", "framework", "engine", "source", "name", "notes"
 class SoftwareStack:
     """Software, the family of published runs whose rules apply, and what is known of it.
 
+    `fitted_as` is the software under whose name its factors are fitted: vLLM for all continuous batching.
     `known` is whether the row names the software, and `measured` whether a published run of it is in the fit.
-    Software that is not measured is predicted like the software of its stack.
+    Software that is not measured is predicted like other software with its factors.
     """
 
     name: str
     family: str
+    fitted_as: str
     known: bool = True
     measured: bool = True
 
@@ -38,6 +40,7 @@ def software_of(what: str, row: Cells) -> SoftwareStack:
     cell, named = next(found, ("", None))
     own = next((one["family"] for one in rows(f"{what}_families") if one["family"] == said[0]), "")
     if named is None:
-        return SoftwareStack(own or "unknown", own, known=bool(own))
+        return SoftwareStack(own or "unknown", own, own or "unknown", known=bool(own))
     measured = not (named["unmeasured"] and re.search(named["unmeasured"], cell))
-    return SoftwareStack(named["stack"], own or named["family"], measured=measured)
+    fitted_as = named["as"] or named["stack"]
+    return SoftwareStack(named["stack"], own or named["family"], fitted_as, measured=measured)

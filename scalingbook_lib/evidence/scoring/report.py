@@ -180,7 +180,7 @@ class ScoreReport(Result):
 
     def __str__(self) -> str:
         told = f"{len(self.rows)} rows of {self.table}: {len(self.found)} predicted"
-        lines = [f"{group.errors}; {percent(group.in_interval)} in their bands" for group in self.classes]
+        lines = [f"{group.errors}; {percent(group.in_interval)} in band" for group in self.classes]
         return "\n".join([f"{told}, {len(self.rows) - len(self.found)} refused", *lines])
 
 

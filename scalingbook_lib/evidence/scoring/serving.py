@@ -50,7 +50,8 @@ def predict(row: Cells) -> RowPrediction:
     said = {
         "layout not given": len({one.tp for one in runs}) > 1,
         "batch not given": len({one.most_sequences for one in runs}) > 1,
-        "software not known": not (stack.known and stack.measured),
+        "software not known": not stack.known,
+        "software not in the fit": stack.known and not stack.measured,
         "chip by its kin": not own,
         "shapes by size alone": ", as " in run.model.name,
         "type of the cache not given": not text(row, "kv_dtype"),
@@ -96,6 +97,6 @@ def _open(row: Cells, run: InferenceRun, stack: SoftwareStack, chips: int) -> It
     for ways in [n for n in SPLITS if chips % (n * run.pp) == 0] if small else [run.tp]:
         one = replace(run, tp=ways, chips=ways * run.pp)
         yield one
-        vllm = stack.name == "vLLM" or not stack.known
+        vllm = stack.fitted_as == "vLLM" or not stack.known
         if vllm and run.kind == "serving" and not (run.B or run.most_sequences):
             yield replace(one, most_sequences=default_max_sequences(run.chip))

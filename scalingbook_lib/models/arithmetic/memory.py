@@ -109,11 +109,14 @@ class KVCache(Bytes):
 
     @property
     def bytes_per_token(self) -> float:
-        """The bytes that one more token adds within every window: 2 · L
-        · K · H elements, or L latent vectors.
-        """
-        # within windows: beyond, a token replaces one
+        """The bytes of one token within every window: 2 · L · K · H elements, or L latent vectors."""
         return sum(k.layers * entry_bytes(k, self.dtype) / k.every for k in self.model.layer_kinds)
+
+    @property
+    def next_token_bytes(self) -> float:
+        """The bytes that one more token of one sequence adds; in a full window, it replaces another token."""
+        growing = (k for k in self.model.layer_kinds if k.window is None or k.window > self.S)
+        return sum(k.layers * entry_bytes(k, self.dtype) / k.every for k in growing)
 
     def __str__(self) -> str:
         what = f"{count(self.sequences)} × {count(self.S)} positions"

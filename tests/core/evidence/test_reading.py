@@ -159,7 +159,7 @@ def test_the_layers_and_modules_that_are_recomputed_are_read(written, policy):
     [
         ("gpt-fast", "gpt-fast", True),
         ("llama.cpp", "gpt-fast", False),
-        ("SGLang 0.5.9", "vLLM", True),
+        ("SGLang 0.5.9", "SGLang", True),
         ("vLLM 0.11.0", "vLLM", False),
         ("vLLM ROCm 0.10", "vLLM on ROCm", True),
     ],

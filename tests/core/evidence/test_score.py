@@ -120,7 +120,24 @@ def test_unknown_software_is_predicted_and_reported():
     assert "software not known" in found.assumed
     assert {"microbatch not given", "chunks not given", "remat not given"} <= set(found.assumed)
     assert one(TRAINING | {"family": "our fork of Megatron-LM"}).stack == "Megatron"
-    assert one(SERVING | {"engine": "SGLang 0.5"}).stack == "vLLM"
+
+
+@pytest.mark.parametrize(
+    ("engine", "stack", "fitted"),
+    [
+        ("SGLang 0.5", "SGLang", True),
+        ("vLLM 0.8", "vLLM", False),
+        ("LMDeploy", "LMDeploy", False),
+        ("TGI 2.0", "TGI", False),
+        ("DeepSpeed-FastGen", "DeepSpeed-MII", False),
+    ],
+)
+def test_serving_software_has_its_own_name_and_says_whether_the_fit_has_runs_of_it(engine, stack, fitted):
+    found, sglang = one(SERVING | {"engine": engine}), one(SERVING | {"engine": "SGLang 0.5"})
+    assert found.stack == stack
+    assert "software not known" not in found.assumed
+    assert ("software not in the fit" not in found.assumed) == fitted
+    assert found.predicted.high == sglang.predicted.high  # the same factors
 
 
 @pytest.mark.parametrize(
@@ -140,7 +157,7 @@ def test_only_a_row_of_a_fitted_release_has_the_band_of_its_release(named, seen)
 @pytest.mark.parametrize("engine", ["vLLM 0.11", "llama.cpp"])
 def test_software_that_no_fitted_run_used_has_the_band_of_unknown_software(engine):
     found = one(SERVING | {"engine": engine})
-    assert "software not known" in found.assumed
+    assert "software not in the fit" in found.assumed
     band = bands.serving_band(experts=False)
     assert found.factor >= band.widened()
 

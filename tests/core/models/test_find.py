@@ -152,6 +152,53 @@ def test_a_model_is_stored_as_its_published_file(name, gib):
     assert models.find_as_stored("unsloth/gpt-oss-20b-BF16").quantization is None
 
 
+VECTORS = json.loads((Path(__file__).parents[3] / "data/vectors/models.json").read_text(encoding="utf-8"))
+STORED = {  # the bytes of the weights, by the name of a published checkpoint
+    one["model"]: row["value"]
+    for one in VECTORS["models"]
+    if one["source"] == "published config.json"
+    for row in one["rows"]
+    if row["quantity"] == "weight_bytes"
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_the_name_of_a_checkpoint_gives_the_bytes_of_its_file(name):
+    """But for the scales of fp8, which a name does not place: of a matrix, or of 128 x 128 elements."""
+    assert storage(models.find_as_stored(name)).nbytes == pytest.approx(STORED[name], rel=3e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "gigabytes", "told"),
+    [
+        ("moonshotai/Kimi-K2-Thinking", 594.2, ""),  # int4 experts; Kimi K2 itself is in fp8
+        ("moonshotai/Kimi-K2-Instruct", 1029.2, ""),
+        ("moonshotai/Kimi-K2.6", 594.2, ""),
+        ("unsloth/Kimi-K2-Thinking-BF16", 2052.8, ""),
+        ("somebody/Kimi-K2.5-AWQ", 537.0, "int4"),
+    ],
+)
+def test_a_checkpoint_has_the_types_of_its_own_file(name, gigabytes, told):
+    found = models.find_as_stored(name)
+    assert storage(found).nbytes / 1e9 == pytest.approx(gigabytes, abs=0.1)
+    assert quantized.named_format(found.quantization) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("google/gemma-3n-E2B-it", {"the part that sees pictures", "the part that hears"}),
+        ("google/gemma-3n-E4B-it", {"the part that sees pictures", "the part that hears"}),
+        ("microsoft/Phi-4-multimodal-instruct", {"the part that sees pictures", "the part that hears"}),
+        ("mistralai/Mistral-Large-3-675B", {"the part that sees pictures"}),
+    ],
+)
+def test_a_multimodal_model_names_the_parts_that_are_not_counted(name, parts):
+    found = models.find(name)
+    assert set(found.not_counted) == parts
+    assert all(part in str(found) for part in parts)
+
+
 def test_an_embedding_model_says_which_matrix_it_does_not_run():
     told = "an embedding model does not run it"
     assert told in str(models.find("Qwen/Qwen3-Embedding-0.6B"))

@@ -172,6 +172,15 @@ def test_sparse_latent_attention_in_fp8_caches_scales():
     assert arithmetic.kv_cache(m, 1).bytes_per_token == 61 * 2 * (576 + 128)
 
 
+@pytest.mark.parametrize(
+    ("name", "S", "grows"), [("gpt-oss 20B", 8192, 24_576), ("gpt-oss 20B", 127, 49_152)]
+)
+def test_a_full_window_does_not_grow(name, S, grows):
+    m = models.find(name)
+    assert arithmetic.kv_cache(m, S).next_token_bytes == grows
+    assert arithmetic.kv_cache(m, S + 1).nbytes - arithmetic.kv_cache(m, S).nbytes == grows
+
+
 def test_the_state_of_qwen3_5_is_beside_its_cache():
     m = models.from_hf(CONFIGS["Qwen/Qwen3.5-27B"])
     assert arithmetic.kv_cache(m, 32768).bytes_per_token == 65_536

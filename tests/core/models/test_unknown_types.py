@@ -23,6 +23,14 @@ ALIKE = [  # models whose fields say all that there is to count
 ]
 
 
+def test_sizes_that_an_unknown_type_adds_are_listed():
+    llama = CONFIGS["meta-llama/Meta-Llama-3.1-8B"]
+    told = "no layer has the sizes that were not read ('frobnicate_dim': 77, 'num_hash_heads': 3)"
+    odd = llama | {"model_type": "newcomer", "frobnicate_dim": 77, "num_hash_heads": 3}
+    assert told in models.from_hf(odd).assumed
+    assert "not read" not in str(models.from_hf(llama | {"model_type": "newcomer"}))
+
+
 @pytest.mark.parametrize("name", ALIKE)
 def test_a_known_model_under_an_unknown_type_is_counted_the_same(name):
     config = CONFIGS[name]
