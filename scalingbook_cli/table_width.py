@@ -24,8 +24,8 @@ def fitted(table: TextTable, limit: int) -> Iterator[TextTable]:
     whole = [max(map(_longest_line, (name, *cells))) for name, cells in table.by_column]
     least = [_longest_piece(name, cells, limit) for name, cells in table.by_column]
     headed = [  # if only headings are wrapped
-        max(piece, *map(_longest_line, ("", *cells)))
-        for piece, (_, cells) in zip(least, table.by_column, strict=True)
+        max(piece, _of_two_lines(name), *map(_longest_line, ("", *cells)))
+        for piece, (name, cells) in zip(least, table.by_column, strict=True)
     ]
     optional = [name for name in table.optional if name in table.columns]
     if optional and _total(headed) > limit:
@@ -45,6 +45,12 @@ def _total(widths: Sequence[int]) -> int:
 
 def _longest_line(cell: str) -> int:
     return max(map(len, cell.split("\n")))
+
+
+def _of_two_lines(heading: str) -> int:
+    """The least width in which a heading takes at most two lines."""
+    words = heading.split()
+    return min(max(len(" ".join(words[:n])), len(" ".join(words[n:]))) for n in range(len(words) + 1))
 
 
 def _longest_piece(name: str, cells: Sequence[str], limit: int) -> int:

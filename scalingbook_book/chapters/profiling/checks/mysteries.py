@@ -9,6 +9,7 @@ from typing import Any
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import calibrated, models, training
+from scalingbook_lib.launch.training import software
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import BF16, FP32, GiB
@@ -70,7 +71,7 @@ def context_step_s(balanced: bool) -> float:
         plan,
         batch=8,
         T=131_072,
-        efficiency=calibrated.training(chips.V5P, software=("MaxText",)),
+        efficiency=calibrated.training(chips.V5P, software=software("maxtext", chips.V5P)),
     ).total_s
 
 
