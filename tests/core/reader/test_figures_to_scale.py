@@ -48,13 +48,19 @@ def test_the_openings_bars_are_to_scale_and_the_enlarged_ones_say_by_how_much(wi
 
 
 @pytest.mark.parametrize("wide", WIDTHS)
-def test_a_product_starts_after_what_it_needs(wide):
-    for part in sketches(ring.order(), wide):
-        areas = {area.text: area for area in part.shapes if isinstance(area, Area)}
-        y, dw, dx, sent = (areas[name] for name in ("y", "dw", "dx", "AllReduce of dw"))
-        assert y.x + y.wide <= dw.x + 1e-9  # the loss, and so dy, comes from y
+def test_a_matmul_starts_after_what_it_needs(wide):
+    compiled, trained = (
+        {area.text: area for area in part.shapes if isinstance(area, Area)}
+        for part in sketches(ring.order(), wide)
+    )
+    for areas in (compiled, trained):
+        dw, sent = areas["dw"], areas["AllReduce of dw"]
         assert dw.x + dw.wide <= sent.x + 1e-9
-        assert dw.x < dx.x
+    sent, y = compiled["AllReduce of dw"], compiled["y"]
+    assert sent.x + sent.wide <= y.x + 1e-9  # the compiler hides it behind nothing
+    y, dw, dx = (trained[name] for name in ("y", "dw", "dx"))
+    assert y.x + y.wide <= dw.x + 1e-9  # in training, the loss, and so dy, comes from y
+    assert dw.x < dx.x < trained["AllReduce of dw"].x + trained["AllReduce of dw"].wide
 
 
 @pytest.mark.parametrize("wide", WIDTHS)
