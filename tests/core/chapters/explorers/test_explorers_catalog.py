@@ -26,7 +26,7 @@ TEXTS = {  # what a reader types, beside what stands there at the start
     "transformers.einsum": ("BTD,DF->BTF",),
     "transformers.balance": ("9 " * 63 + "400", "[" + "3, 1, " * 128 + "]"),
 }
-UNIT = r"has no \w+ matrix unit( with a published rate)?; compute in one of"
+UNIT = r"no \w+ rate of [\w .()-]+ is known; compute in one of"
 REFUSED = {  # what a reader may ask for and cannot get: a sentence that says what to write instead
     "architectures.frontier": "has memory for",
     "rooflines": rf"has no documented \w+ bandwidth|{UNIT}|tokens? are not enough",
