@@ -62,8 +62,9 @@ class RequestLoad(Result):
         )
 
     def memory_arguments(self, launch: ServingLaunch) -> dict[str, Any]:
-        """The arguments for memory: half-generated sequences, and the share that the engine leaves."""
-        return {"S": ceil(self.prompt + self.output / 2), "reserve": launch.reserve}
+        """The arguments for memory: half-generated sequences, what the engine leaves, and the draft model."""
+        S = ceil(self.prompt + self.output / 2)
+        return {"S": S, "reserve": launch.reserve, "drafting": self.drafting(launch)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,3 +85,15 @@ def test_the_model_and_the_batch_that_a_config_leaves_open_are_arguments():
     found = launch.predict(text, name="ds.json", **given)
     assert found.launch.model.name == "Llama 3 8B"
     assert percent(found.step.mfu) in str(found)
+
+
+def test_a_draft_model_takes_memory_in_the_prediction_of_a_launch():
+    drafted = (
+        "vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 4 --speculative-config.num_speculative_tokens 4 "
+        "--speculative-config.model meta-llama/Llama-3.1-405B-Instruct"
+    )
+    load = RequestLoad(acceptance_length=3.0, concurrency=1)
+    found = launch.predict(drafted, machine="h100:4", load=load)
+    assert not found.fits
+    assert found.memory.total > found.memory.chip.hbm_bytes
+    assert "draft weights 203 GB" in " ".join(str(found).split())
